@@ -1,0 +1,1 @@
+typedef int dflash_empty; /* stands in for a module without sources */

@@ -1,0 +1,50 @@
+/* Goldens from recipes: geometry, weights, cases, all from counters or from files that a user names. */
+#ifndef DFLASH_GOLDEN_GENERATE_H
+#define DFLASH_GOLDEN_GENERATE_H
+
+#include <stddef.h>
+
+#include "base/pool.h"
+#include "load/golden.h"
+#include "model/geometry.h"
+
+/* One entry of the list of cases that `golden make --case` knows. */
+typedef struct DflashCaseKind {
+  const char *name, *about;
+} DflashCaseKind;
+size_t dflash_case_kind_count(void);
+const DflashCaseKind *dflash_case_kind(size_t index);
+
+/* Everything that is needed to make a golden again; written as JSON into its `recipe` attribute. */
+typedef struct DflashRecipe {
+  DflashGeometry geometry;
+  char preset[32]; /* "" when from files */
+  uint64_t seed;
+  char storage[16];  /* "sidecar", "f32", "f16", "bf16", "q8_2f" */
+  const char *cases; /* comma-separated case kinds or patterns, "" = the preset's default list */
+  int64_t rows, n_draft, head_width, context; /* -1: the preset's default */
+  const char *weights_path;                   /* sidecar file or checkpoint folder; NULL: drawn from the seed */
+  const char *head_path;                      /* target file; NULL: drawn from the seed */
+  int allow_untrusted;                        /* make goldens with stages of more than 30% zeros too */
+} DflashRecipe;
+
+DflashStatus dflash_recipe_open(const char *preset, DflashRecipe *recipe, DflashError *error);
+/* From a stored recipe attribute; strings point into `text`'s parsed copy, owned by *owner (cJSON_Delete). */
+struct cJSON;
+DflashStatus dflash_recipe_from_json(const char *text, DflashRecipe *recipe, struct cJSON **owner, DflashError *error);
+char *dflash_recipe_to_json(const DflashRecipe *recipe); /* free() */
+
+typedef struct DflashMakeResult {
+  char inputs_hash[65], values_hash[65];
+  int64_t cases;
+  uint64_t bytes; /* of the file */
+} DflashMakeResult;
+
+/* Draws or imports, evaluates, writes. progress may be NULL. */
+DflashStatus dflash_golden_make(const DflashRecipe *recipe, const char *path, int threads,
+                                void (*progress)(const char *line), DflashMakeResult *result, DflashError *error);
+
+/* A drawn case without a file: geometry and weights in memory, values evaluated. For tests and sweeps. */
+DflashStatus dflash_case_draw(const DflashRecipe *recipe, const char *kind, DflashCase *c, DflashError *error);
+
+#endif

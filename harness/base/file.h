@@ -1,0 +1,37 @@
+/* Files: mapped for reading, written beside their place and renamed. */
+#ifndef DFLASH_BASE_FILE_H
+#define DFLASH_BASE_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "dflash/status.h"
+
+typedef struct DflashMapping {
+  const unsigned char *data; /* NULL for an empty file */
+  uint64_t size;
+} DflashMapping;
+
+/* Maps a regular file read-only. Fails with DFLASH_IO naming the path and the system's reason. */
+DflashStatus dflash_map_file(const char *path, DflashMapping *mapping, DflashError *error);
+void dflash_unmap_file(DflashMapping *mapping);
+/* The pages of data .. data + bytes are not needed any more (they can be read again). Any range is safe. */
+void dflash_map_release(const void *data, uint64_t bytes);
+
+/* Reads a whole small file (at most limit bytes) into a NUL-terminated buffer; free() releases. */
+DflashStatus dflash_read_file(const char *path, uint64_t limit, char **text, uint64_t *size, DflashError *error);
+
+/* A file that appears under its name only when it is whole: written as "<path>.tmp-<pid>" in the same
+ * folder, then synced and renamed. Abort, and an exit through a signal that can be caught, leave nothing. */
+typedef struct DflashOutput {
+  char *path, *temporary;
+  int descriptor; /* open for writing; -1 when closed */
+} DflashOutput;
+
+DflashStatus dflash_output_open(DflashOutput *output, const char *path, DflashError *error);
+DflashStatus dflash_output_write(DflashOutput *output, const void *data, size_t bytes, DflashError *error);
+DflashStatus dflash_output_commit(DflashOutput *output, DflashError *error); /* closes, on failure removes */
+void dflash_output_abort(DflashOutput *output);                              /* safe after commit */
+DflashStatus dflash_write_file(const char *path, const void *data, size_t bytes, DflashError *error);
+
+#endif

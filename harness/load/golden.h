@@ -1,0 +1,64 @@
+/* Golden files: HDF5 in, HDF5 out. The only module that knows HDF5.
+ *
+ * HDF5 1.10 itself can crash or hang on damaged metadata, so a golden from outside is opened in a child
+ * process with a time limit (run/isolate.h); this module does not fork.
+ */
+#ifndef DFLASH_LOAD_GOLDEN_H
+#define DFLASH_LOAD_GOLDEN_H
+
+#include "model/case.h"
+#include "model/router.h"
+#include "model/weights.h"
+
+typedef struct DflashGolden DflashGolden;
+
+/* Reads structure, geometry and the list of cases; weights are mapped where HDF5 stores them contiguously and
+ * aligned, read otherwise. Every attribute, type, shape, storage and byte count is checked; weight values are
+ * checked for finiteness only when check_values is set. */
+DflashStatus dflash_golden_open(const char *path, int check_values, DflashGolden **golden, DflashError *error);
+void dflash_golden_close(DflashGolden *golden);
+
+const DflashGeometry *dflash_golden_geometry(const DflashGolden *golden);
+const DflashWeights *dflash_golden_weights(const DflashGolden *golden); /* with head and the file's inv_freq */
+/* Lets the pages of mapped weights go, once a backend holds its own form (they can be read again). */
+void dflash_golden_release_weights(DflashGolden *golden);
+/* Text attributes of the root; "" when absent. */
+const char *dflash_golden_attribute(const DflashGolden *golden, const char *name); /* generator, note, recipe,
+                                                                                      inputs_hash, values_hash */
+const DflashRouter *dflash_golden_router(const DflashGolden *golden);              /* NULL when absent */
+/* Rows [count, hidden] and the stored margins beside the router. */
+DflashStatus dflash_golden_router_rows(const DflashGolden *golden, int64_t *count, float **rows, double **margins,
+                                       DflashError *error);
+
+int64_t dflash_golden_case_count(const DflashGolden *golden);
+const char *dflash_golden_case_name(const DflashGolden *golden, int64_t index); /* in name order */
+
+/* Attributes, operations, taps, h, context_state, every stage, error scales when present, output. */
+DflashStatus dflash_golden_case(DflashGolden *golden, int64_t index, DflashCase *c, DflashError *error);
+
+/* Recomputes both hashes from the file's contents. Results: 1 match, 0 mismatch, -1 not stored. */
+DflashStatus dflash_golden_check_hashes(DflashGolden *golden, int *inputs, int *values, DflashError *error);
+
+/* ---- writing ---- */
+
+typedef struct DflashGoldenWriter DflashGoldenWriter;
+
+/* Writes beside the path; commit computes the hashes, closes and renames. Big datasets are contiguous and
+ * 64-byte aligned. Nothing depends on time or machine: equal calls give equal bytes. */
+DflashStatus dflash_golden_create(const char *path, const DflashGeometry *geometry, const float *inv_freq,
+                                  DflashGoldenWriter **writer, DflashError *error);
+DflashStatus dflash_golden_write_attribute(DflashGoldenWriter *writer, const char *name, const char *text,
+                                           DflashError *error);
+/* name: an entry's name, or "/target/head". */
+DflashStatus dflash_golden_write_weight(DflashGoldenWriter *writer, const char *name, const DflashTensor *tensor,
+                                        DflashError *error);
+DflashStatus dflash_golden_write_router(DflashGoldenWriter *writer, const DflashRouter *router, int64_t count,
+                                        const float *rows, const double *margins, DflashError *error);
+DflashStatus dflash_golden_write_case(DflashGoldenWriter *writer, const DflashCase *c, DflashError *error);
+DflashStatus dflash_golden_commit(DflashGoldenWriter *writer, char inputs_hash[65], char values_hash[65],
+                                  DflashError *error); /* releases the writer, also on failure */
+void dflash_golden_abort(DflashGoldenWriter *writer);
+
+/* ---- stage values from elsewhere, for reports: writes got and golden of chosen stages side by side ---- */
+
+#endif

@@ -1,0 +1,33 @@
+/* The optional router of a sidecar: two affine subspaces and the margin between their errors. */
+#ifndef DFLASH_MODEL_ROUTER_H
+#define DFLASH_MODEL_ROUTER_H
+
+#include <stdint.h>
+
+#include "dflash/status.h"
+
+struct cJSON;
+
+typedef struct DflashSubspace {
+  int64_t rank;
+  uint16_t *mean;  /* f16 bits [hidden] */
+  uint16_t *basis; /* f16 bits [rank, hidden] */
+  int64_t phi_layer;
+} DflashSubspace; /* arrays owned */
+
+typedef struct DflashRouter {
+  int present;
+  int64_t hidden;
+  DflashSubspace block, chain;
+} DflashRouter;
+
+/* From `provenance.dflash_route`. */
+DflashStatus dflash_router_from_json(const struct cJSON *route, int64_t hidden, DflashRouter *router,
+                                     DflashError *error);
+struct cJSON *dflash_router_to_json(const DflashRouter *router);
+void dflash_router_close(DflashRouter *router);
+
+/* margin = err(chain) - err(block), f64; above zero the block drafts. row is [hidden]. */
+double dflash_router_margin(const DflashRouter *router, const float *row);
+
+#endif
