@@ -22,10 +22,14 @@ void dflash_map_release(const void *data, uint64_t bytes);
 DflashStatus dflash_read_file(const char *path, uint64_t limit, char **text, uint64_t *size, DflashError *error);
 
 /* A file that appears under its name only when it is whole: written as "<path>.tmp-<pid>" in the same
- * folder, then synced and renamed. Abort, and an exit through a signal that can be caught, leave nothing. */
+ * folder, then synced and renamed. Abort, a failed write or commit, and an end by SIGINT, SIGTERM, SIGHUP, SIGQUIT or
+ * SIGPIPE (where the program left their default actions) leave nothing; a crash leaves the temporary file. The first
+ * open also makes the process ignore SIGXFSZ, so that a file-size limit is an error with a text. A path that exists
+ * and is no regular file is refused. */
 typedef struct DflashOutput {
   char *path, *temporary;
   int descriptor; /* open for writing; -1 when closed */
+  int unfinished; /* place in the list of files that a signal removes */
 } DflashOutput;
 
 DflashStatus dflash_output_open(DflashOutput *output, const char *path, DflashError *error);

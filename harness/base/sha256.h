@@ -8,7 +8,7 @@ typedef struct DflashSha256 DflashSha256;
 
 DflashSha256 *dflash_sha256_open(void); /* NULL: memory is out */
 void dflash_sha256_update(DflashSha256 *hash, const void *data, size_t bytes);
-/* Writes 64 lower-case hex digits and NUL, releases the handle. */
+/* Writes 64 lower-case hex digits and NUL, releases the handle. "" when hashing failed or the handle is NULL. */
 void dflash_sha256_close(DflashSha256 *hash, char hex[65]);
 
 #endif

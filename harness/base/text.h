@@ -16,10 +16,13 @@ void dflash_text_append(DflashText *text, const char *format, ...) __attribute__
 void dflash_text_bytes(DflashText *text, const char *data, size_t bytes);
 void dflash_text_free(DflashText *text);
 
+/* Replaces control characters (C0, DEL, and C1 in UTF-8) by '?', in place: names come from untrusted files. */
+void dflash_text_clean(char *text);
+
 /* Shell pattern (fnmatch without path rules); several may be joined by ','. NULL or "" matches all. */
 bool dflash_glob_match(const char *patterns, const char *name);
 
-/* The whole text must be the number; false otherwise. */
+/* The whole text must be the number, without blanks, in range and finite; false otherwise. */
 bool dflash_parse_i64(const char *text, int64_t *value);
 bool dflash_parse_f64(const char *text, double *value);
 bool dflash_parse_share(const char *text, double *value);   /* "1%" or "0.01", in (0, 1) */
