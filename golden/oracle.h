@@ -66,10 +66,14 @@ typedef struct DflashEvaluate {
   bool values;                     /* compute values where absent (else their absence is an error) */
   bool recompute;
   int skip_context; /* 1: context.* stages of the last push and context_state are left as they are */
-  /* Called after each stage (select included, with label "select"): stored is NULL when it was absent. */
+  /* Called after each stage (select included, with label "select"; the context state as HELD_K and HELD_V, with
+   * labels "context_state.k/0"): stored is NULL when it was absent, computed when it was kept and not computed
+   * again. Both are NULL for select, whose values visit_tokens shows. */
   void (*visit)(void *context, int32_t stage, int64_t layer, const char *label, const float *stored,
                 const float *computed, int64_t count);
   void *visit_context;
+  /* The same for select, called before visit. */
+  void (*visit_tokens)(void *context, const DflashTokensValue *stored, const DflashTokensValue *computed);
 } DflashEvaluate;
 DflashStatus dflash_evaluate_case(const DflashEvaluate *options, DflashCase *c, DflashError *error);
 
