@@ -63,7 +63,9 @@ DflashValue *dflash_case_value(const DflashCase *c, int32_t stage, int64_t layer
 DflashStatus dflash_case_check(const DflashCase *c, const DflashGeometry *geometry, DflashError *error);
 
 /* What the context holds after ops: first, len and, for each held position, the row of taps that made it
- * (malloc'ed, free() releases; NULL when len is 0). last_push: index into ops of the last push with rows, or -1. */
+ * (malloc'ed, free() releases; NULL when len is 0). last_push: index into ops of the last push; -1 when there was
+ * none or it brought no rows. tap_row and last_push may be NULL. Refuses positions beyond 2^62 and lengths that no
+ * golden has before anything of that size is allocated; takes time and memory in proportion to count and len. */
 DflashStatus dflash_context_replay(const DflashContextOp *ops, int64_t count, int64_t *first, int64_t *len,
                                    int64_t **tap_row, int64_t *last_push, DflashError *error);
 

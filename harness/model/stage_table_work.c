@@ -1,7 +1,5 @@
 #include "model/stage_table_work.h"
 
-#include <stddef.h>
-
 #define IN_MODEL(work, member) \
   { DFLASH_WORK_##work, DFLASH_WEIGHT_MODEL, offsetof(DflashWeights, member) }
 #define IN_LAYER(work, member) \

@@ -2,6 +2,8 @@
 #ifndef DFLASH_MODEL_STAGE_TABLE_WORK_H
 #define DFLASH_MODEL_STAGE_TABLE_WORK_H
 
+#include <stddef.h>
+
 #include "model/stage_table.h"
 #include "model/weights.h"
 
