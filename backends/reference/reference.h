@@ -1,0 +1,174 @@
+/* The reference backend: the block's arithmetic in scalar C, written to be read.
+ *
+ * Values are f32, sums accumulate in f32, weights stay in the form in which they are stored and are decoded
+ * row by row when used. One stage is one function; a block is those functions in data-flow order, and a stage
+ * alone is one of them. Fast backends are compared with this one by eye, and with goldens by the harness.
+ */
+#ifndef DFLASH_REFERENCE_H
+#define DFLASH_REFERENCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/pool.h"
+#include "dflash/backend.h"
+
+/* Positions are exact in f64, and sums of two of them stay far from overflow. */
+#define REFERENCE_POSITION_MAX (INT64_C(1) << 53)
+
+/* Rows that a push projects at a time when their values are not kept. */
+enum { REFERENCE_PUSH_CHUNK = 32 };
+
+struct DflashModel {
+  DflashGeometry geometry;
+  DflashWeights weights; /* tensors point into storage */
+  DflashLayerWeights *layers;
+  unsigned char *storage; /* a copy of every tensor, 64-byte aligned */
+  uint64_t storage_bytes;
+  float *inv_freq;
+  DflashPool *pool; /* NULL: one thread */
+  int threads;
+  int64_t widest;      /* columns of the widest matrix */
+  float *decoded;      /* scratch [threads, widest]: the weight row in hand */
+  float *gate;         /* scratch [selector_rank]: P[prev] * hp */
+  float *scores;       /* scratch [selector_top], where the caller wants no scores */
+  int32_t *candidates; /* scratch [selector_top], the same */
+};
+
+/* Sizes of a run; a count that does not apply is 0. */
+typedef struct Sizes {
+  int64_t push_rows, rows, n_draft, head_width;
+} Sizes;
+
+/* Memory for stage values: one value a stage, or one a stage and layer. */
+typedef struct Values {
+  float *data;
+  int64_t count; /* floats of data */
+  int64_t offset[DFLASH_STAGE_COUNT], layer_stride[DFLASH_STAGE_COUNT];
+} Values;
+
+/* Rows of K and V, all layers in one allocation; row i is position first + i. */
+typedef struct Context {
+  int64_t first, len, capacity;
+  float *rows; /* [layers, K and V, capacity, kv_heads * head_dim] */
+} Context;
+
+struct DflashSequence {
+  DflashModel *model;
+  bool capture;
+  Context context;
+  Values block, push;  /* push: a chunk's values, or with capture those of the whole last push */
+  Sizes last;          /* of the last block and push; rows or push_rows 0: none yet */
+  DflashTokens tokens; /* the last block's, owned */
+  DflashSpan *spans;   /* of the last stamped block, room for every stage */
+  uint32_t span_count;
+  uint64_t block_ns;
+};
+
+/* A row of the stage table. */
+typedef struct StageRow {
+  const char *name;
+  int32_t scope, rows, width;          /* DFLASH_SCOPE_*, DFLASH_ROWS_*, DFLASH_WIDTH_* */
+  int32_t inputs[DFLASH_STAGE_INPUTS]; /* DFLASH_STAGE_* */
+} StageRow;
+
+/* stage_table.c */
+const StageRow *reference_stage_row(int32_t stage); /* NULL when out of range */
+int64_t reference_stage_width(const DflashGeometry *geometry, const Sizes *sizes, int32_t stage);
+int64_t reference_stage_rows(const Sizes *sizes, int32_t stage);
+int64_t reference_stage_layers(const DflashGeometry *geometry, int32_t stage);
+/* The first weight that a stage reads: its matrix, gain or base kernel; NULL when it reads none. */
+const DflashTensor *reference_stage_weight(const DflashModel *model, int32_t stage, int64_t layer);
+DflashStatus reference_stage_check(const DflashModel *model, int32_t stage, int64_t layer, DflashError *error);
+
+/* values.c */
+bool reference_values_open(Values *values, const DflashGeometry *geometry, const Sizes *sizes, bool every_layer);
+void reference_values_close(Values *values);
+float *reference_values_at(const Values *values, int32_t stage, int64_t layer);
+
+/* check.c: arguments. Texts name the argument, the value found and what is valid. */
+typedef struct Range {
+  const char *name;
+  int64_t value, low, high;
+} Range;
+DflashStatus reference_check_ranges(const char *call, const Range *ranges, size_t count, DflashError *error);
+DflashStatus reference_check_struct(const char *name, const void *pointer, size_t needed, DflashError *error);
+DflashStatus reference_check_pointer(const char *name, const void *pointer, DflashError *error);
+/* Fills a caller's struct as far as its struct_size reaches; value begins with a struct_size too. */
+DflashStatus reference_answer(const char *name, void *answer, const void *value, size_t bytes, DflashError *error);
+
+/* decode.c: the five storages */
+uint64_t reference_storage_bytes(int32_t storage, int64_t rows, int64_t cols); /* 0: not possible */
+const char *reference_storage_name(int32_t storage);
+void reference_decode_row(const DflashTensor *tensor, int64_t row, float *out);
+
+/* matrix.c */
+float reference_dot(const float *a, const float *b, int64_t count);
+/* out[r, o] = sum_i matrix[o, i] * x[r, i] for the matrix's first out_width rows. */
+void reference_matrix_apply(DflashModel *model, const DflashTensor *matrix, int64_t out_width, const float *x,
+                            int64_t rows, float *out);
+
+/* stages_*.c: one stage each, on the whole value of its inputs; arguments are checked before. */
+void reference_stage_matrix(DflashModel *model, const DflashStageCall *call);
+void reference_stage_draft_matrix(DflashModel *model, const DflashStageCall *call);
+void reference_stage_norm(DflashModel *model, const DflashStageCall *call);
+void reference_stage_norm_rotate(DflashModel *model, const DflashStageCall *call);
+void reference_stage_conv(DflashModel *model, const DflashStageCall *call);
+void reference_stage_conv_residual(DflashModel *model, const DflashStageCall *call);
+void reference_stage_attention(DflashModel *model, const DflashStageCall *call);
+void reference_stage_activation(DflashModel *model, const DflashStageCall *call);
+DflashStatus reference_stage_select(DflashModel *model, const DflashStageCall *call, DflashError *error);
+
+/* stage.c */
+DflashStatus reference_stage_run(DflashModel *model, const DflashStageCall *call, DflashError *error);
+
+/* tensors.c: checks the weights against the geometry and copies them into the model. */
+DflashStatus reference_tensors_copy(DflashModel *model, const DflashWeights *weights, DflashError *error);
+
+/* context.c */
+DflashStatus reference_context_reserve(DflashSequence *sequence, int64_t rows, DflashError *error);
+float *reference_context_k(const DflashSequence *sequence, int64_t layer, int64_t index);
+float *reference_context_v(const DflashSequence *sequence, int64_t layer, int64_t index);
+void reference_context_forget(Context *context, int64_t pos); /* what a push at pos forgets */
+
+/* options.c */
+DflashStatus reference_options_check(const DflashModelDesc *desc, int *threads, DflashError *error);
+
+/* clock.c */
+uint64_t reference_clock_now(void);        /* ns */
+uint64_t reference_clock_resolution(void); /* the smallest step seen, at least 1 */
+
+/* The members of the vtable. */
+extern const DflashBackend reference_backend;
+DflashStatus reference_devices(DflashDevice *devices, uint32_t capacity, uint32_t *count, DflashError *error);
+DflashStatus reference_supports(const DflashModelDesc *desc, DflashError *error);
+DflashStatus reference_model_open(const DflashModelDesc *desc, DflashModel **model, DflashError *error);
+void reference_model_close(DflashModel *model);
+DflashStatus reference_model_info(const DflashModel *model, DflashModelInfo *info, DflashError *error);
+DflashStatus reference_stage_info(const DflashModel *model, int32_t stage, int64_t layer, int64_t rows,
+                                  DflashStageInfo *info, DflashError *error);
+DflashStatus reference_sequence_open(DflashModel *model, const DflashSequenceDesc *desc, DflashSequence **sequence,
+                                     DflashError *error);
+void reference_sequence_close(DflashSequence *sequence);
+DflashStatus reference_push(DflashSequence *sequence, int64_t pos, const float *taps, int64_t rows, DflashError *error);
+DflashStatus reference_truncate(DflashSequence *sequence, int64_t pos, DflashError *error);
+DflashStatus reference_reset(DflashSequence *sequence, DflashError *error);
+DflashStatus reference_load(DflashSequence *sequence, int64_t first, int64_t len, const float *const *k,
+                            const float *const *v, DflashError *error);
+DflashStatus reference_span(DflashSequence *sequence, int64_t layer, int64_t *first, int64_t *len, int64_t *kept_from,
+                            DflashError *error);
+DflashStatus reference_read_context(DflashSequence *sequence, int64_t layer, int64_t pos, int64_t rows, float *k,
+                                    float *v, DflashError *error);
+DflashStatus reference_block(DflashSequence *sequence, const DflashBlockCall *call, DflashError *error);
+DflashStatus reference_stage(DflashSequence *sequence, const DflashStageCall *call, DflashError *error);
+DflashStatus reference_read_stage(DflashSequence *sequence, int32_t stage, int64_t layer, float *values, uint64_t count,
+                                  DflashError *error);
+DflashStatus reference_block_time(DflashSequence *sequence, DflashBlockTime *time, DflashError *error);
+DflashStatus reference_block_spans(DflashSequence *sequence, DflashSpan *spans, uint32_t capacity, uint32_t *count,
+                                   DflashError *error);
+DflashStatus reference_evict_caches(DflashModel *model, DflashError *error);
+DflashStatus reference_measure_read(DflashModel *model, double *bytes_per_second, DflashError *error);
+DflashStatus reference_measure_matrix(DflashModel *model, double *operations_per_second, DflashError *error);
+DflashStatus reference_poison(DflashSequence *sequence, uint32_t pattern, DflashError *error);
+
+#endif
