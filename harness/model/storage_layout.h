@@ -20,6 +20,22 @@ static inline uint16_t dflash_load_u16(const unsigned char *at) {
   return bits;
 }
 
+static inline float dflash_float_from_bits(uint32_t bits) {
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+static inline float dflash_f16_decode(uint16_t bits) {
+  uint32_t sign = (uint32_t)(bits & 0x8000) << 16, magnitude = bits & 0x7fff;
+  if (magnitude >= 0x7c00) return dflash_float_from_bits(sign | 0x7f800000 | (magnitude & 0x3ff) << 13);
+  if (magnitude >= 0x0400) return dflash_float_from_bits(sign | ((magnitude << 13) + (112u << 23)));
+  float denormal = (float)magnitude * 0x1p-24f;
+  return sign ? -denormal : denormal;
+}
+
+static inline float dflash_bf16_decode(uint16_t bits) { return dflash_float_from_bits((uint32_t)bits << 16); }
+
 /* 4-bit codes of 32 columns in 16 bytes, then a ladder a row, then a 5-bit rung number a group. */
 typedef struct DflashQ4tp {
   const unsigned char *nibbles; /* [rows, groups, 16] */

@@ -1,0 +1,122 @@
+/* q4tp: a row's ladder spans the scales that its groups ask for; then every group takes the rung that leaves it the
+ * least squared error. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "model/storage_encode.h"
+
+/* A group whose scale is this far below the row's largest gains nothing from a rung of its own: letting it go
+ * keeps the steps of the ladder below 0.4 octaves. */
+static const double widest_range = 0x1p-12;
+
+/* Shares of the smallest scale that clips nothing, tried in turn: a little clipping often costs less than the
+ * coarser steps that avoid it. */
+static const double shares[] = {1.0, 0.9, 0.8};
+enum { SHARE_COUNT = sizeof shares / sizeof *shares };
+
+/* The smallest scale at which -8 .. 7 reaches every value of the group. */
+static double reaching_scale(const float *values) {
+  double high = 0, low = 0;
+  for (int i = 0; i < DFLASH_Q4TP_GROUP; i++) {
+    double value = (double)values[i];
+    if (value > high) high = value;
+    if (value < low) low = value;
+  }
+  return fmax(high / 7, -low / 8);
+}
+
+static void choose_ladder(const double *scales, int64_t groups, uint16_t *lo, uint16_t *step) {
+  double largest = 0, smallest = INFINITY;
+  for (int64_t g = 0; g < groups; g++) {
+    if (scales[g] > largest) largest = scales[g];
+    if (scales[g] > 0 && scales[g] < smallest) smallest = scales[g];
+  }
+  *lo = *step = 0;
+  if (largest == 0) return;
+  smallest = fmax(smallest * shares[SHARE_COUNT - 1], largest * widest_range);
+  *lo = dflash_f16_round((float)fmax(log2(smallest), -149)); /* the first rung never underflows to 0 */
+  double distance = log2(largest) - (double)dflash_f16_decode(*lo);
+  if (distance > 0) *step = dflash_f16_round_up(distance / (DFLASH_Q4TP_RUNGS - 1));
+}
+
+static int first_rung_reaching(const float rungs[DFLASH_Q4TP_RUNGS], double scale) {
+  int code = 0;
+  while (code < DFLASH_Q4TP_RUNGS - 1 && (double)rungs[code] < scale) code++;
+  return code;
+}
+
+/* Nearest code 0 .. 15 at a scale with this inverse. */
+static int quantise(double value, double inverse) {
+  double code = value * inverse + 8.5;
+  return code < 0 ? 0 : code > 15 ? 15 : (int)code;
+}
+
+static double squared_error(const float *values, double scale) {
+  double sum = 0, inverse = 1 / scale;
+  for (int i = 0; i < DFLASH_Q4TP_GROUP; i++) {
+    double value = (double)values[i], difference = value - (quantise(value, inverse) - 8) * scale;
+    sum += difference * difference;
+  }
+  return sum;
+}
+
+static int choose_code(const float *values, double scale, const float rungs[DFLASH_Q4TP_RUNGS]) {
+  int best = 0, tried = -1;
+  double least = INFINITY;
+  for (int i = 0; i < SHARE_COUNT; i++) {
+    int code = first_rung_reaching(rungs, scale * shares[i]);
+    if (code == tried) continue;
+    double sum = squared_error(values, (double)rungs[code]);
+    if (sum < least) least = sum, best = code;
+    tried = code;
+  }
+  return best;
+}
+
+static void write_group(const float *values, double scale, unsigned char nibbles[16]) {
+  double inverse = 1 / scale;
+  for (int k = 0; k < DFLASH_Q4TP_GROUP / 2; k++) {
+    int low = quantise((double)values[2 * k], inverse), high = quantise((double)values[2 * k + 1], inverse);
+    nibbles[k] = (unsigned char)(low | high << 4);
+  }
+}
+
+static void write_code(unsigned char *codes, int64_t group, int code) {
+  unsigned char *at = codes + group * 5 / 8;
+  int shift = (int)(group * 5 % 8);
+  at[0] |= (unsigned char)(code << shift);
+  if (shift > 3) at[1] |= (unsigned char)(code >> (8 - shift));
+}
+
+static void encode_row(const float *values, int64_t groups, double *scales, unsigned char *nibbles,
+                       unsigned char *ladder, unsigned char *codes) {
+  for (int64_t g = 0; g < groups; g++) scales[g] = reaching_scale(values + g * DFLASH_Q4TP_GROUP);
+  uint16_t lo, step;
+  float rungs[DFLASH_Q4TP_RUNGS];
+  choose_ladder(scales, groups, &lo, &step);
+  dflash_q4tp_ladder(lo, step, rungs);
+  dflash_store_u16(ladder, lo);
+  dflash_store_u16(ladder + 2, step);
+  for (int64_t g = 0; g < groups; g++) {
+    const float *group = values + g * DFLASH_Q4TP_GROUP;
+    int code = scales[g] > 0 ? choose_code(group, scales[g], rungs) : 0;
+    write_group(group, (double)rungs[code], nibbles + g * 16);
+    write_code(codes, g, code);
+  }
+}
+
+DflashStatus dflash_encode_q4tp(const float *values, int64_t rows, int64_t cols, unsigned char *out,
+                                DflashError *error) {
+  int64_t groups = cols / DFLASH_Q4TP_GROUP, code_bytes = (groups * 5 + 7) / 8;
+  double *scales = dflash_alloc((size_t)groups, sizeof *scales);
+  if (!scales) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory to encode a q4tp row");
+  unsigned char *ladders = out + rows * groups * 16, *codes = ladders + rows * 4;
+  memset(codes, 0, (size_t)(rows * code_bytes));
+  for (int64_t row = 0; row < rows; row++)
+    encode_row(values + row * cols, groups, scales, out + row * groups * 16, ladders + row * 4,
+               codes + row * code_bytes);
+  free(scales);
+  return DFLASH_OK;
+}
