@@ -36,9 +36,8 @@ DflashStatus dflash_storage_encode(int32_t storage, const float *values, int64_t
   if (status != DFLASH_OK) return status;
   switch (storage) {
   case DFLASH_STORAGE_F16:
-    return encode_half(dflash_f16_round, "f16", values, rows, cols, out, error);
   case DFLASH_STORAGE_BF16:
-    return encode_half(dflash_bf16_round, "bf16", values, rows, cols, out, error);
+    return encode_half(storage, values, rows, cols, out, error);
   case DFLASH_STORAGE_Q8_2F:
     return dflash_encode_q8(values, rows, cols, out, error);
   case DFLASH_STORAGE_Q4TP:
