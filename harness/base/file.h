@@ -21,11 +21,14 @@ void dflash_map_release(const void *data, uint64_t bytes);
 /* Reads a whole small file (at most limit bytes) into a NUL-terminated buffer; free() releases. */
 DflashStatus dflash_read_file(const char *path, uint64_t limit, char **text, uint64_t *size, DflashError *error);
 
+/* Writes all bytes to a descriptor; DFLASH_IO names path and the system's reason. Makes the process ignore SIGXFSZ
+ * (where its action is the default), so that a file-size limit is an error with a text. */
+DflashStatus dflash_write_all(int descriptor, const char *path, const void *data, size_t bytes, DflashError *error);
+
 /* A file that appears under its name only when it is whole: written as "<path>.tmp-<pid>" in the same
  * folder, then synced and renamed. Abort, a failed write or commit, and an end by SIGINT, SIGTERM, SIGHUP, SIGQUIT or
- * SIGPIPE (where the program left their default actions) leave nothing; a crash leaves the temporary file. The first
- * open also makes the process ignore SIGXFSZ, so that a file-size limit is an error with a text. A path that exists
- * and is no regular file is refused. */
+ * SIGPIPE (where the program left their default actions) leave nothing; a crash leaves the temporary file. SIGXFSZ as
+ * above. A path that exists and is no regular file is refused. */
 typedef struct DflashOutput {
   char *path, *temporary;
   int descriptor; /* open for writing; -1 when closed */

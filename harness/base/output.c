@@ -38,6 +38,19 @@ DflashStatus dflash_output_open(DflashOutput *output, const char *path, DflashEr
   output->descriptor = open(output->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (output->descriptor < 0) return fail(output, "create beside it", errno, error);
   output->unfinished = dflash_unfinished_add(output->temporary);
+  dflash_size_limit_ignore(); /* the file may be written through its name too */
+  return DFLASH_OK;
+}
+
+DflashStatus dflash_write_all(int descriptor, const char *path, const void *data, size_t bytes, DflashError *error) {
+  dflash_size_limit_ignore();
+  for (const char *from = data; bytes > 0;) {
+    ssize_t written = write(descriptor, from, bytes);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return dflash_error_set(error, DFLASH_IO, "%s: cannot write: %s", path, strerror(errno));
+    from += written;
+    bytes -= (size_t)written;
+  }
   return DFLASH_OK;
 }
 
@@ -45,14 +58,9 @@ DflashStatus dflash_output_write(DflashOutput *output, const void *data, size_t 
   if (output->descriptor < 0)
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "%s: written after it was closed",
                             output->path ? output->path : "output");
-  for (const char *from = data; bytes > 0;) {
-    ssize_t written = write(output->descriptor, from, bytes);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return fail(output, "write", errno, error);
-    from += written;
-    bytes -= (size_t)written;
-  }
-  return DFLASH_OK;
+  DflashStatus status = dflash_write_all(output->descriptor, output->path, data, bytes, error);
+  if (status != DFLASH_OK) dflash_output_abort(output);
+  return status;
 }
 
 /* Makes the new name durable. Some file systems cannot; the file itself is safe already. */

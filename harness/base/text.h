@@ -19,6 +19,11 @@ void dflash_text_free(DflashText *text);
 /* Replaces control characters (C0, DEL, and C1 in UTF-8) by '?', in place: names come from untrusted files. */
 void dflash_text_clean(char *text);
 
+/* Bytes (1 to 4) of the UTF-8 sequence at text; 0 at its end and where the bytes are none. */
+size_t dflash_utf8_length(const char *text);
+/* Appends a string of any bytes; each that is no UTF-8 becomes U+FFFD. */
+void dflash_text_utf8(DflashText *text, const char *bytes);
+
 /* Shell pattern (fnmatch without path rules); several may be joined by ','. NULL or "" matches all. */
 bool dflash_glob_match(const char *patterns, const char *name);
 

@@ -44,8 +44,9 @@ static void install(int signal_number, void (*handler)(int)) {
 static void install_all(void) {
   static const int fatal[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
   for (size_t i = 0; i < sizeof fatal / sizeof fatal[0]; i++) install(fatal[i], remove_unfinished);
-  install(SIGXFSZ, SIG_IGN);
 }
+
+void dflash_size_limit_ignore(void) { install(SIGXFSZ, SIG_IGN); }
 
 int dflash_unfinished_add(const char *path) {
   install_all();

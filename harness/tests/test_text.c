@@ -44,6 +44,41 @@ static void failure_sticks(void **state) {
   dflash_text_free(&text);
 }
 
+static void utf8(void **state) {
+  (void)state;
+  static const struct {
+    const char *bytes;
+    size_t length;
+  } cases[] = {
+      {"", 0},
+      {"a", 1},
+      {"\x7f", 1},
+      {"\x80", 0},
+      {"\xc1\x80", 0},
+      {"\xc2\x80", 2},
+      {"\xc2", 0},
+      {"\xe0\x9f\xbf", 0},
+      {"\xe0\xa0\x80", 3},
+      {"\xed\x9f\xbf", 3},
+      {"\xed\xa0\x80", 0},
+      {"\xef\xbf\xbf", 3},
+      {"\xf0\x8f\xbf\xbf", 0},
+      {"\xf0\x90\x80\x80", 4},
+      {"\xf4\x8f\xbf\xbf", 4},
+      {"\xf4\x90\x80\x80", 0},
+      {"\xf5\x80\x80\x80", 0},
+      {"\xe2\x82", 0},
+      {"\xf0\x90\x80", 0},
+      {"\xc2\xc2", 0},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    assert_int_equal(dflash_utf8_length(cases[i].bytes), cases[i].length);
+  DflashText text = {0};
+  dflash_text_utf8(&text, "a\xff\xc3\xa4\xe2\x82");
+  assert_string_equal(text.data, "a\xef\xbf\xbd\xc3\xa4\xef\xbf\xbd\xef\xbf\xbd");
+  dflash_text_free(&text);
+}
+
 static void patterns(void **state) {
   (void)state;
   assert_true(dflash_glob_match(NULL, "x"));
