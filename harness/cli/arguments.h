@@ -1,0 +1,30 @@
+/* Options of a command as a table: one row gives the parsing and the help. */
+#ifndef DFLASH_CLI_ARGUMENTS_H
+#define DFLASH_CLI_ARGUMENTS_H
+
+#include "dflash/status.h"
+
+enum {
+  DFLASH_ARGUMENT_FLAG,    /* int *: set to 1 */
+  DFLASH_ARGUMENT_TEXT,    /* const char ** */
+  DFLASH_ARGUMENT_NUMBER,  /* int64_t * */
+  DFLASH_ARGUMENT_SHARE,   /* double *: "1%" */
+  DFLASH_ARGUMENT_SECONDS, /* double *: "60s" */
+  DFLASH_ARGUMENT_CALL     /* take(context, value, error) */
+};
+
+typedef struct DflashArgument {
+  const char *name;  /* without dashes; a short form stands after a comma: "output,o" */
+  const char *value; /* what the help calls it; NULL for a flag */
+  const char *help;
+  int kind;
+  void *target;
+  DflashStatus (*take)(void *context, const char *value, DflashError *error);
+} DflashArgument;
+
+/* Parses argv[1 ..]; operands (what is no option) come to the front of argv, *operands counts them from argv[1].
+ * "--help" anywhere prints `usage` and the table on stdout and gives DFLASH_OK with *helped 1. */
+DflashStatus dflash_arguments_parse(int argc, char **argv, const char *usage, const DflashArgument *table, int count,
+                                    int *operands, int *helped, DflashError *error);
+
+#endif

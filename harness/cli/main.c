@@ -1,0 +1,62 @@
+/* dflash-harness: golden files in, verdicts and times out. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "cli/commands.h"
+
+typedef struct Command {
+  const char *name, *about;
+  int (*run)(int argc, char **argv);
+} Command;
+
+static const Command commands[] = {
+    {"verify", "is a backend right? every stage against a golden file", dflash_command_verify},
+    {"bench", "how fast is it? every stage and the whole block, once it is right", dflash_command_bench},
+    {"golden", "make, inspect and check golden files", dflash_command_golden},
+    {"list", "backends, devices, stages, presets, cases", dflash_command_list},
+};
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
+static DflashText command_line;
+
+const char *dflash_command_line(void) { return command_line.data; }
+
+int dflash_command_fail(const DflashError *error) {
+  dflash_log(DFLASH_LOG_ERROR, "%s", error->message);
+  return dflash_status_exit(error->status);
+}
+
+static void print_usage(FILE *out) {
+  fprintf(out, "dflash-harness " DFLASH_VERSION ": parity and timing for the DFlash 2 block drafter\n\n"
+               "usage: dflash-harness COMMAND [OPTIONS] [FILES]\n\ncommands:\n");
+  for (int i = 0; i < COMMANDS; i++) fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].about);
+  fprintf(out, "\n'dflash-harness COMMAND --help' tells about one.\n"
+               "exit status: 0 all that was selected ran and passed, 1 something is wrong or slower, 2 bad input or\n"
+               "usage, 3 something asked for by name is not available here, 4 nothing ran, 5 cannot tell, 77 all that\n"
+               "was asked for is absent and --allow-missing was given\n");
+}
+
+int main(int argc, char **argv) {
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN); /* a write past the limit is an error like a full disk */
+  for (int i = 0; i < argc; i++) dflash_text_append(&command_line, "%s%s", i > 0 ? " " : "", argv[i]);
+  const char *name = argc > 1 ? argv[1] : "";
+  if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+    print_usage(stdout);
+    return DFLASH_EXIT_OK;
+  }
+  if (strcmp(name, "--version") == 0) {
+    printf("dflash-harness " DFLASH_VERSION "\n");
+    return DFLASH_EXIT_OK;
+  }
+  for (int i = 0; i < COMMANDS; i++)
+    if (strcmp(name, commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
+  if (argc > 1) dflash_log(DFLASH_LOG_ERROR, "command '%s' is unknown", name);
+  print_usage(stderr);
+  return DFLASH_EXIT_BAD_INPUT;
+}

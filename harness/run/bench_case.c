@@ -1,0 +1,258 @@
+#include "run/bench_case.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "run/job.h"
+
+static DflashBlockCall block_call(DflashBenchCase *bench, uint32_t flags) {
+  const DflashCase *c = &bench->run.c;
+  return (DflashBlockCall){.struct_size = sizeof(DflashBlockCall),
+                           .flags = flags,
+                           .anchor_pos = c->anchor_pos,
+                           .anchor_token = c->anchor_token,
+                           .rows = c->sizes.rows,
+                           .n_draft = c->sizes.n_draft,
+                           .head_width = c->sizes.head_width,
+                           .h = c->h,
+                           .tokens = &bench->tokens.tokens};
+}
+
+/* Nothing that fails parity gets a time: the whole chain is judged first, on a sequence that captures. */
+static DflashStatus prove_parity(DflashBenchCase *bench, DflashError *error) {
+  DflashCaseRun *run = &bench->run;
+  DflashStatus status = dflash_case_sequence(run, DFLASH_SEQUENCE_CAPTURE, &run->sequence, error);
+  if (status == DFLASH_OK) status = dflash_product_run(run, run->sequence, &run->product, DFLASH_POISON_BITS, error);
+  if (status != DFLASH_OK) return status;
+  dflash_verify_chain(run);
+  run->session->backend->sequence_close(run->sequence);
+  run->sequence = NULL;
+  for (int64_t i = 0; i < run->verdicts.count; i++) {
+    const DflashVerdict *v = &run->verdicts.at[i];
+    if (v->outcome == DFLASH_OUTCOME_PASS && v->compared && v->comparison.score > bench->largest_score)
+      bench->largest_score = v->comparison.score;
+  }
+  return DFLASH_OK;
+}
+
+/* The rows that every round pushes again: the last `round` of the context. */
+static DflashStatus prepare_round(DflashBenchCase *bench, DflashError *error) {
+  const DflashCase *c = &bench->run.c;
+  int64_t round = bench->run.session->options->round, first = 0, len = 0, last = 0;
+  int64_t width = dflash_geometry_tap_width(bench->run.session->geometry);
+  if (round == 0) return DFLASH_OK;
+  if (bench->run.session->options->load_context)
+    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--round pushes rows: it cannot go with --context load");
+  DflashStatus status = dflash_context_replay(c->ops, c->op_count, &first, &len, &bench->tap_row, &last, error);
+  if (status != DFLASH_OK) return status;
+  if (round > len)
+    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--round %lld: the case's context has %lld rows",
+                            (long long)round, (long long)len);
+  bench->round_pos = first + len - round;
+  bench->round_rows = dflash_alloc((size_t)(round * width), sizeof(float));
+  if (bench->round_rows == NULL) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for a round's rows");
+  for (int64_t r = 0; r < round; r++)
+    memcpy(bench->round_rows + r * width, c->taps + bench->tap_row[len - round + r] * width,
+           (size_t)width * sizeof(float));
+  return DFLASH_OK;
+}
+
+static DflashStatus rewind_and_push(DflashBenchCase *bench, DflashError *error) {
+  const DflashBackend *b = bench->run.session->backend;
+  DflashStatus status = b->truncate(bench->sequence, bench->round_pos, error);
+  if (status != DFLASH_OK) return status;
+  return b->push(bench->sequence, bench->round_pos, bench->round_rows, bench->run.session->options->round, error);
+}
+
+static bool same_tokens(const DflashTokenBuffers *a, const DflashTokenBuffers *b) {
+  return memcmp(a->chosen.data, b->chosen.data, a->chosen.count * sizeof(float)) == 0 &&
+         memcmp(a->plain.data, b->plain.data, a->plain.count * sizeof(float)) == 0;
+}
+
+/* One timed block (or round); what it wrote is checked. */
+static DflashStatus timed_block(DflashBenchCase *bench, uint32_t flags, double *device, double *wall, double *cpu,
+                                DflashError *error) {
+  DflashSession *s = bench->run.session;
+  DflashBlockCall call = block_call(bench, flags);
+  DflashBlockTime time = {.struct_size = sizeof time};
+  if (s->options->cold) {
+    DflashStatus status = s->backend->evict_caches(s->model, error);
+    if (status != DFLASH_OK) return status;
+  }
+  dflash_token_buffers_poison(&bench->tokens);
+  uint64_t cpu_begin = dflash_clock_cpu_ns(), begin = dflash_clock_ns();
+  DflashStatus status = s->options->round > 0 ? rewind_and_push(bench, error) : DFLASH_OK;
+  if (status == DFLASH_OK) status = s->backend->block(bench->sequence, &call, error);
+  *wall = (double)(dflash_clock_ns() - begin);
+  *cpu = (double)(dflash_clock_cpu_ns() - cpu_begin);
+  if (status == DFLASH_OK) status = s->backend->block_time(bench->sequence, &time, error);
+  if (status != DFLASH_OK) return status;
+  *device = (double)time.device_ns + (s->options->round > 0 ? (double)time.context_ns : 0);
+  bench->resolution_ns = time.resolution_ns;
+  bench->clock = time.clock;
+  if (time.device_ns == 0 || *device > 1.01 * *wall + 1e5)
+    return dflash_error_set(error, DFLASH_INTERNAL, "the backend's clock is not believable: %.0f ns in a call of %.0f",
+                            *device, *wall);
+  if (bench->first.chosen.data != NULL && !same_tokens(&bench->first, &bench->tokens))
+    return dflash_error_set(error, DFLASH_INTERNAL, "a timed block gave other tokens than the verified one");
+  return DFLASH_OK;
+}
+
+static DflashStatus sample(void *context, double *channels, DflashError *error) {
+  DflashBenchCase *bench = context;
+  DflashSession *s = bench->run.session;
+  double ignored, count = bench->span_count;
+  DflashStatus status = timed_block(bench, 0, &channels[DFLASH_CHANNEL_DEVICE], &channels[DFLASH_CHANNEL_WALL],
+                                    &channels[DFLASH_CHANNEL_CPU], error);
+  if (status == DFLASH_OK)
+    status = timed_block(bench, DFLASH_BLOCK_STAMP, &channels[DFLASH_CHANNEL_STAMPED], &ignored, &ignored, error);
+  if (status == DFLASH_OK)
+    status = s->backend->block_spans(bench->sequence, bench->spans, DFLASH_BENCH_SPANS, &bench->span_count, error);
+  if (status != DFLASH_OK) return status;
+  if (bench->span_count > DFLASH_BENCH_SPANS || (count > 0 && bench->span_count != (uint32_t)count))
+    return dflash_error_set(error, DFLASH_INTERNAL, "the number of spans changed from %.0f to %u", count,
+                            bench->span_count);
+  for (uint32_t i = 0; i < bench->span_count; i++) {
+    if (bench->spans[i].end_ns < bench->spans[i].begin_ns || dflash_stage_row(bench->spans[i].stage) == NULL)
+      return dflash_error_set(error, DFLASH_INTERNAL, "span %u is no stage or ends before it begins", i);
+    channels[DFLASH_CHANNEL_SPANS + i] = (double)(bench->spans[i].end_ns - bench->spans[i].begin_ns);
+  }
+  return DFLASH_OK;
+}
+
+static void keep_first_tokens(DflashBenchCase *bench) {
+  memcpy(bench->first.chosen.data, bench->tokens.chosen.data, bench->tokens.chosen.count * sizeof(float));
+  memcpy(bench->first.plain.data, bench->tokens.plain.data, bench->tokens.plain.count * sizeof(float));
+}
+
+/* The timed sequence, its tokens judged once, and the number of spans found out. */
+static DflashStatus prepare_timed(DflashBenchCase *bench, DflashError *error) {
+  DflashCaseRun *run = &bench->run;
+  DflashSession *s = run->session;
+  double device, wall, cpu;
+  if (!dflash_token_buffers_open(&bench->tokens, s->geometry, run->c.sizes.n_draft))
+    return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for tokens");
+  DflashStatus status = dflash_case_sequence(run, 0, &bench->sequence, error);
+  if (status == DFLASH_OK) status = prepare_round(bench, error);
+  if (status == DFLASH_OK) status = timed_block(bench, DFLASH_BLOCK_STAMP, &device, &wall, &cpu, error);
+  if (status == DFLASH_OK)
+    status = s->backend->block_spans(bench->sequence, bench->spans, DFLASH_BENCH_SPANS, &bench->span_count, error);
+  if (status != DFLASH_OK) return status;
+  DflashVerdict *verdict = dflash_verdict_add(&run->verdicts, DFLASH_MODE_CHAIN, DFLASH_STAGE_NONE, -1, "timed block");
+  const DflashValue *logits = dflash_case_value(&run->c, DFLASH_STAGE_HEAD_LOGITS, 0);
+  dflash_case_judge_tokens(run, verdict, &bench->tokens, &run->c.tokens, logits->data, logits->chain,
+                           dflash_case_value(&run->c, DFLASH_STAGE_SELECTOR_HIDDEN, 0)->data, true);
+  if (!dflash_token_buffers_open(&bench->first, s->geometry, run->c.sizes.n_draft))
+    return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for tokens");
+  keep_first_tokens(bench);
+  return DFLASH_OK;
+}
+
+static void measure_roofline(DflashBenchCase *bench) {
+  DflashSession *s = bench->run.session;
+  double rate = 0;
+  if (DFLASH_BACKEND_HAS(s->backend, measure_read) && s->backend->measure_read(s->model, &rate, NULL) == DFLASH_OK &&
+      rate > bench->read_rate)
+    bench->read_rate = rate;
+  rate = 0;
+  if (DFLASH_BACKEND_HAS(s->backend, measure_matrix) &&
+      s->backend->measure_matrix(s->model, &rate, NULL) == DFLASH_OK && rate > bench->matrix_rate)
+    bench->matrix_rate = rate;
+}
+
+static void look_at_device(DflashSession *s, DflashDeviceState *state) {
+  state->struct_size = sizeof *state;
+  if (!DFLASH_BACKEND_HAS(s->backend, device_state) || s->backend->device_state(s->model, state, NULL) != DFLASH_OK)
+    state->valid = 0;
+}
+
+/* The roofline is measured on both sides of the samples: the better reading counts. */
+static DflashStatus take_samples(DflashBenchCase *bench, DflashError *error) {
+  DflashSession *s = bench->run.session;
+  const DflashRunOptions *o = s->options;
+  DflashSampleOptions options = {
+      .confidence = o->confidence, .budget_s = o->budget_s, .warmup = o->warmup, .max_samples = o->max_samples};
+  look_at_device(s, &bench->before);
+  dflash_session_progress(s, "roofline");
+  measure_roofline(bench);
+  dflash_session_progress(s, "sampling for at most %g s", o->budget_s);
+  DflashStatus status =
+      dflash_sample(&options, DFLASH_CHANNEL_SPANS + (int64_t)bench->span_count, sample, bench, &bench->samples, error);
+  if (status != DFLASH_OK) return status;
+  dflash_session_progress(s, "roofline again, library calls");
+  measure_roofline(bench);
+  look_at_device(s, &bench->after);
+  return DFLASH_OK;
+}
+
+/* The `case` record: first is what failed parity; why, what else went wrong, with its outcome. */
+static DflashStatus send_case(DflashBenchCase *bench, const DflashVerdict *first, int outcome, const char *why) {
+  char message[900] = "";
+  if (first != NULL) dflash_verdict_message(first, message, sizeof message);
+  cJSON *record = cJSON_CreateObject();
+  cJSON_AddStringToObject(record, "type", "case");
+  cJSON_AddStringToObject(record, "case", bench->run.c.name);
+  cJSON_AddStringToObject(record, "modes", "bench");
+  if (first != NULL) outcome = first->outcome;
+  cJSON_AddStringToObject(record, "outcome", dflash_outcome_name(outcome));
+  if (first != NULL || why != NULL) cJSON_AddStringToObject(record, "message", why != NULL ? why : message);
+  cJSON_AddNumberToObject(record, "passed", outcome == DFLASH_OUTCOME_PASS);
+  cJSON_AddNumberToObject(record, "failed", dflash_outcome_is_failure(outcome));
+  cJSON_AddNumberToObject(record, "other", outcome == DFLASH_OUTCOME_NOT_TRUSTED);
+  dflash_record_number(record, "largest_score", bench->largest_score);
+  cJSON_AddStringToObject(record, "values_hash", dflash_golden_attribute(bench->run.session->golden, "values_hash"));
+  return dflash_session_send(bench->run.session, record);
+}
+
+static DflashStatus send_bench(DflashBenchCase *bench) {
+  cJSON *record = dflash_bench_record(bench);
+  if (record == NULL) return DFLASH_OUT_OF_MEMORY;
+  const char *refused = cJSON_GetStringValue(cJSON_GetObjectItem(record, "implausible"));
+  char why[300] = "";
+  if (refused != NULL) snprintf(why, sizeof why, "%s", refused);
+  DflashStatus status = dflash_session_send(bench->run.session, record);
+  if (status != DFLASH_OK) return status;
+  return send_case(bench, NULL, refused != NULL ? DFLASH_OUTCOME_NOT_TRUSTED : DFLASH_OUTCOME_PASS,
+                   refused != NULL ? why : NULL);
+}
+
+static void bench_close(DflashBenchCase *bench) {
+  if (bench->run.session != NULL) bench->run.session->backend->sequence_close(bench->sequence);
+  dflash_token_buffers_close(&bench->tokens);
+  dflash_token_buffers_close(&bench->first);
+  dflash_samples_close(&bench->samples);
+  free(bench->tap_row);
+  free(bench->round_rows);
+  dflash_case_run_close(&bench->run);
+  free(bench);
+}
+
+DflashStatus dflash_bench_case(DflashSession *session, int64_t index, DflashError *error) {
+  DflashBenchCase *bench = calloc(1, sizeof *bench);
+  if (bench == NULL) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for a benchmark");
+  DflashStatus status = DFLASH_OK;
+  if (session->options->cold && !DFLASH_BACKEND_HAS(session->backend, evict_caches))
+    status = dflash_error_set(error, DFLASH_UNSUPPORTED, "%s cannot evict caches: --cold is not possible",
+                              session->backend->name);
+  if (status == DFLASH_OK) status = dflash_clock_prove(dflash_clock_ns, &bench->proof, error);
+  if (status == DFLASH_OK) status = dflash_case_run_open(&bench->run, session, index, error);
+  if (status != DFLASH_OK) goto out;
+  DflashError failure = {0};
+  dflash_session_progress(session, "parity before timing");
+  status = prove_parity(bench, &failure);
+  if (status == DFLASH_OK) status = prepare_timed(bench, &failure);
+  const DflashVerdict *first = dflash_verdicts_first(&bench->run.verdicts);
+  if (status == DFLASH_OK && first == NULL) status = take_samples(bench, &failure);
+  if (status == DFLASH_INVALID_ARGUMENT)
+    *error = failure;
+  else if (status != DFLASH_OK || first != NULL)
+    status = send_case(bench, first, DFLASH_OUTCOME_ERROR, status != DFLASH_OK ? failure.message : NULL);
+  else
+    status = send_bench(bench);
+out:
+  bench_close(bench);
+  return status;
+}

@@ -1,0 +1,39 @@
+/* Timing one case, inside the child. */
+#ifndef DFLASH_RUN_BENCH_CASE_H
+#define DFLASH_RUN_BENCH_CASE_H
+
+#include "run/case_run.h"
+#include "time/clock.h"
+#include "time/sample.h"
+
+#define DFLASH_BENCH_SPANS 4096
+
+/* Channels of a sample: whole block by the device's clock, wall and CPU time of the call, the stamped block,
+ * then one per span. */
+enum { DFLASH_CHANNEL_DEVICE, DFLASH_CHANNEL_WALL, DFLASH_CHANNEL_CPU, DFLASH_CHANNEL_STAMPED, DFLASH_CHANNEL_SPANS };
+
+typedef struct DflashBenchCase {
+  DflashCaseRun run;
+  DflashSequence *sequence;             /* the timed one: captures nothing */
+  DflashTokenBuffers tokens;            /* of the last timed block */
+  DflashTokenBuffers first;             /* of the first one, which was judged */
+  DflashSpan spans[DFLASH_BENCH_SPANS]; /* of the last stamped block */
+  uint32_t span_count;
+  int64_t round_pos; /* where a round truncates to */
+  int64_t *tap_row;  /* of each held position */
+  float *round_rows; /* [round, tap_width] */
+  DflashSamples samples;
+  DflashClockProof proof;
+  double read_rate, matrix_rate; /* of the device, 0: not known */
+  uint64_t resolution_ns;
+  int clock;
+  double largest_score; /* of the parity run */
+  DflashDeviceState before, after;
+} DflashBenchCase;
+
+DflashStatus dflash_bench_case(DflashSession *session, int64_t index, DflashError *error);
+
+/* The `bench` record; NULL when memory is out. */
+struct cJSON *dflash_bench_record(const DflashBenchCase *bench);
+
+#endif

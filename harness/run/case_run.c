@@ -1,0 +1,185 @@
+#include "run/case_run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+static size_t value_count(const DflashCaseRun *run) {
+  return (size_t)(DFLASH_STAGE_COUNT * run->session->geometry->layers);
+}
+
+static size_t value_index(int64_t layers, int32_t stage, int64_t layer) {
+  return (size_t)((int64_t)stage * layers + layer);
+}
+
+/* Which stages the backend materialises and runs alone. */
+static DflashStatus ask_infos(DflashCaseRun *run, DflashError *error) {
+  DflashSession *s = run->session;
+  int32_t stage;
+  int64_t layer;
+  for (int64_t i = 0; dflash_stage_walk(s->geometry, i, &stage, &layer); i++) {
+    DflashStageInfo *info = &run->infos[value_index(s->geometry->layers, stage, layer)];
+    info->struct_size = sizeof *info;
+    int context = dflash_stage_row(stage)->rows == DFLASH_ROWS_CONTEXT;
+    int64_t rows = context ? run->c.sizes.push_rows : run->c.sizes.rows;
+    DflashStatus status = s->backend->stage_info(s->model, stage, layer, rows > 0 ? rows : 1, info, error);
+    if (status != DFLASH_OK) return dflash_error_prefix(error, "%s", s->backend->name);
+  }
+  return DFLASH_OK;
+}
+
+/* Modes when the user named none: what ships runs fused, or every stage can be entered alone. */
+static unsigned default_modes(const DflashCaseRun *run) {
+  int32_t stage;
+  int64_t layer;
+  for (int64_t i = 0; dflash_stage_walk(run->session->geometry, i, &stage, &layer); i++)
+    if (!dflash_case_info(run, stage, layer)->alone) return 1u << DFLASH_MODE_CHAIN | 1u << DFLASH_MODE_LOCAL;
+  return 1u << DFLASH_MODE_ALONE | 1u << DFLASH_MODE_CHAIN;
+}
+
+/* Scales that the file lacks are computed from its weights and values. */
+static DflashStatus complete_scales(DflashCaseRun *run, DflashError *error) {
+  DflashSession *s = run->session;
+  DflashEvaluate evaluate = {.geometry = s->geometry,
+                             .weights = s->weights,
+                             .pool = s->pool,
+                             .scales_alone = (run->modes & 1u << DFLASH_MODE_ALONE) != 0,
+                             .scales_chain = (run->modes & 1u << DFLASH_MODE_CHAIN) != 0};
+  if (!evaluate.scales_alone && !evaluate.scales_chain) return DFLASH_OK;
+  return dflash_evaluate_case(&evaluate, &run->c, error);
+}
+
+DflashStatus dflash_case_run_open(DflashCaseRun *run, DflashSession *session, int64_t index, DflashError *error) {
+  memset(run, 0, sizeof *run);
+  run->session = session;
+  int64_t first = 0, len = 0, *tap_row = NULL;
+  DflashStatus status = dflash_golden_case(session->golden, index, &run->c, error);
+  if (status == DFLASH_OK)
+    status = dflash_context_replay(run->c.ops, run->c.op_count, &first, &len, &tap_row, &run->last_push, error);
+  free(tap_row);
+  if (status != DFLASH_OK) return status;
+  if (run->last_push >= 0) {
+    run->push_pos = run->c.ops[run->last_push].pos;
+    run->push_row = run->c.ops[run->last_push].first_row;
+  }
+  run->infos = dflash_alloc(value_count(run), sizeof *run->infos);
+  if (run->infos == NULL) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for a case");
+  status = ask_infos(run, error);
+  if (status != DFLASH_OK) return status;
+  run->modes = session->options->modes != 0 ? session->options->modes : default_modes(run);
+  status = complete_scales(run, error);
+  return status == DFLASH_OK ? dflash_product_open(run, &run->product, error) : status;
+}
+
+void dflash_case_run_close(DflashCaseRun *run) {
+  if (run->session == NULL) return;
+  run->session->backend->sequence_close(run->sequence);
+  dflash_product_close(&run->product);
+  dflash_verdicts_close(&run->verdicts);
+  free(run->infos);
+  dflash_case_close(&run->c);
+  memset(run, 0, sizeof *run);
+}
+
+const DflashStageInfo *dflash_case_info(const DflashCaseRun *run, int32_t stage, int64_t layer) {
+  return &run->infos[value_index(run->session->geometry->layers, stage, layer)];
+}
+
+int dflash_case_selects(const DflashCaseRun *run, int32_t stage, int64_t layer) {
+  const DflashRunOptions *o = run->session->options;
+  const DflashStageRow *row = dflash_stage_row(stage);
+  if (o->layer >= 0 && (row->scope != DFLASH_SCOPE_LAYER || layer != o->layer)) return 0;
+  char label[64];
+  return dflash_glob_match(o->stages, row->name) ||
+         dflash_glob_match(o->stages, dflash_stage_label(stage, layer, label));
+}
+
+const float *dflash_case_golden(const DflashCaseRun *run, int32_t source, int64_t layer) {
+  const DflashCase *c = &run->c;
+  switch (source) {
+  case DFLASH_STAGE_TAPS:
+    if (run->last_push < 0) return NULL;
+    return c->taps + run->push_row * dflash_geometry_tap_width(run->session->geometry);
+  case DFLASH_STAGE_RESIDUAL:
+    return c->h;
+  case DFLASH_STAGE_HELD_K:
+    return c->held_k[layer].data;
+  case DFLASH_STAGE_HELD_V:
+    return c->held_v[layer].data;
+  default:
+    return dflash_case_value(c, source, layer)->data;
+  }
+}
+
+int64_t dflash_case_position(const DflashCaseRun *run, int32_t stage) {
+  return dflash_stage_row(stage)->rows == DFLASH_ROWS_CONTEXT ? run->push_pos : run->c.anchor_pos;
+}
+
+int dflash_case_has(const DflashCaseRun *run, int32_t stage, int64_t layer) {
+  if (dflash_stage_row(stage)->rows == DFLASH_ROWS_CONTEXT && run->last_push < 0) return 0;
+  return stage == DFLASH_STAGE_SELECT || dflash_case_value(&run->c, stage, layer)->data != NULL;
+}
+
+static DflashStatus apply(const DflashCaseRun *run, DflashSequence *sequence, const DflashContextOp *op,
+                          DflashError *error) {
+  const DflashBackend *b = run->session->backend;
+  int64_t width = dflash_geometry_tap_width(run->session->geometry);
+  switch (op->op) {
+  case DFLASH_OP_PUSH:
+    return b->push(sequence, op->pos, op->n_rows > 0 ? run->c.taps + op->first_row * width : NULL, op->n_rows, error);
+  case DFLASH_OP_TRUNCATE:
+    return b->truncate(sequence, op->pos, error);
+  default:
+    return b->reset(sequence, error);
+  }
+}
+
+static DflashStatus load_state(const DflashCaseRun *run, DflashSequence *sequence, DflashError *error) {
+  const DflashCase *c = &run->c;
+  const float *k[DFLASH_LIST_MAX], *v[DFLASH_LIST_MAX];
+  for (int64_t l = 0; l < c->layers; l++) {
+    k[l] = c->held_k[l].data;
+    v[l] = c->held_v[l].data;
+  }
+  return run->session->backend->load(sequence, c->context_first, c->sizes.context_len, k, v, error);
+}
+
+DflashStatus dflash_case_fill(DflashCaseRun *run, DflashSequence *sequence, DflashError *error) {
+  if (run->session->options->load_context) return load_state(run, sequence, error);
+  for (int64_t i = 0; i < run->c.op_count; i++) {
+    DflashStatus status = apply(run, sequence, &run->c.ops[i], error);
+    if (status != DFLASH_OK) return dflash_error_prefix(error, "context operation %lld", (long long)i);
+  }
+  return DFLASH_OK;
+}
+
+DflashStatus dflash_case_sequence(DflashCaseRun *run, uint32_t flags, DflashSequence **sequence, DflashError *error) {
+  DflashSession *s = run->session;
+  DflashSequenceDesc desc = {.struct_size = sizeof desc, .flags = flags, .reserve_rows = run->c.sizes.context_len};
+  DflashStatus status = s->backend->sequence_open(s->model, &desc, sequence, error);
+  if (status != DFLASH_OK) return status;
+  return dflash_case_fill(run, *sequence, error);
+}
+
+void dflash_case_judge(const DflashCaseRun *run, DflashVerdict *verdict, const float *got, const float *golden,
+                       const float *sigma, int64_t rows, int64_t width, int64_t damage) {
+  DflashCompareCall call = {.geometry = run->session->geometry,
+                            .stage = verdict->stage,
+                            .rows = rows,
+                            .width = width,
+                            .got = got,
+                            .golden = golden,
+                            .sigma = sigma};
+  dflash_compare_values(&call, &verdict->comparison);
+  verdict->compared = true;
+  verdict->outcome = verdict->comparison.outcome;
+  const char *why = NULL;
+  if (damage != 0)
+    dflash_verdict_note(verdict, DFLASH_OUTCOME_OVERRUN, "wrote outside its output: element %lld %s",
+                        (long long)(damage < 0 ? -damage : damage), damage < 0 ? "before its start" : "past its end");
+  else if (verdict->outcome == DFLASH_OUTCOME_PASS && !dflash_value_trusted(golden, rows * width, &why))
+    dflash_verdict_note(verdict, DFLASH_OUTCOME_NOT_TRUSTED, "agrees, but the golden proves little: %s", why);
+}

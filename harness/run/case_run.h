@@ -1,0 +1,84 @@
+/* One case under verification, shared by the modes. */
+#ifndef DFLASH_RUN_CASE_RUN_H
+#define DFLASH_RUN_CASE_RUN_H
+
+#include "golden/oracle.h"
+#include "run/session.h"
+#include "run/verdict.h"
+
+/* Token arrays with guard bands and poison, as a backend sees them. */
+typedef struct DflashTokenBuffers {
+  DflashGuarded chosen, plain, candidates, scores;
+  DflashTokens tokens;
+} DflashTokenBuffers;
+
+bool dflash_token_buffers_open(DflashTokenBuffers *buffers, const DflashGeometry *geometry, int64_t n_draft);
+void dflash_token_buffers_poison(DflashTokenBuffers *buffers);
+int64_t dflash_token_buffers_damage(const DflashTokenBuffers *buffers);
+void dflash_token_buffers_close(DflashTokenBuffers *buffers);
+
+/* What one production block gave: every materialised value, the context, the tokens. */
+typedef struct DflashProduct {
+  DflashGuarded *stages; /* [DFLASH_STAGE_COUNT * layers]; data NULL where not materialised */
+  DflashGuarded *k, *v;  /* [layers], what the context holds */
+  int64_t layers;
+  DflashTokenBuffers tokens;
+  DflashGuarded logits, selector; /* given by the block itself */
+} DflashProduct;
+
+typedef struct DflashCaseRun {
+  DflashSession *session;
+  DflashCase c;
+  DflashVerdicts verdicts;
+  unsigned modes;
+  int64_t last_push;          /* index into c.ops, -1 when none */
+  int64_t push_pos, push_row; /* of the last push */
+  DflashStageInfo *infos;     /* [DFLASH_STAGE_COUNT * layers] */
+  DflashProduct product;
+  DflashSequence *sequence; /* the capturing one */
+  bool ran;                 /* product holds a block */
+  DflashError block_error;  /* DFLASH_NONFINITE of the block, when its values are still readable */
+} DflashCaseRun;
+
+/* Reads the case, computes scales that the file lacks. */
+DflashStatus dflash_case_run_open(DflashCaseRun *run, DflashSession *session, int64_t index, DflashError *error);
+void dflash_case_run_close(DflashCaseRun *run);
+
+const DflashStageInfo *dflash_case_info(const DflashCaseRun *run, int32_t stage, int64_t layer);
+/* 1 when --stage and --layer select it. */
+int dflash_case_selects(const DflashCaseRun *run, int32_t stage, int64_t layer);
+/* Golden data of a source (a stage, TAPS, RESIDUAL, HELD_K, HELD_V); NULL when the case has none. */
+const float *dflash_case_golden(const DflashCaseRun *run, int32_t source, int64_t layer);
+/* The position of row 0 of a stage. */
+int64_t dflash_case_position(const DflashCaseRun *run, int32_t stage);
+/* 1 when the stage's golden value exists in this case (context.* needs a push). */
+int dflash_case_has(const DflashCaseRun *run, int32_t stage, int64_t layer);
+
+/* Sequences. fill replays the operations (or loads context_state, with --context load). */
+DflashStatus dflash_case_fill(DflashCaseRun *run, DflashSequence *sequence, DflashError *error);
+DflashStatus dflash_case_sequence(DflashCaseRun *run, uint32_t flags, DflashSequence **sequence, DflashError *error);
+
+/* Fills `product` from one block of the capturing sequence. DFLASH_NONFINITE of the block is kept in
+ * block_error, and the values are read all the same. Damage and unread values become verdicts. */
+DflashStatus dflash_product_open(DflashCaseRun *run, DflashProduct *product, DflashError *error);
+DflashStatus dflash_product_run(DflashCaseRun *run, DflashSequence *sequence, DflashProduct *product, uint32_t poison,
+                                DflashError *error);
+void dflash_product_close(DflashProduct *product);
+const float *dflash_product_value(const DflashProduct *product, int32_t stage, int64_t layer);
+
+/* Compares, and fills a verdict: guard bands, poison, classes, score, trust. damage: of the bands, 0 when whole. */
+void dflash_case_judge(const DflashCaseRun *run, DflashVerdict *verdict, const float *got, const float *golden,
+                       const float *sigma, int64_t rows, int64_t width, int64_t damage);
+/* Tokens against the case's golden, by the alone or chain scale. */
+void dflash_case_judge_tokens(DflashCaseRun *run, DflashVerdict *verdict, const DflashTokenBuffers *got,
+                              const DflashTokensValue *golden, const float *logits, const float *logits_sigma,
+                              const float *hidden, bool chain);
+
+/* The modes; each adds verdicts. */
+void dflash_verify_alone(DflashCaseRun *run);
+void dflash_verify_production(DflashCaseRun *run); /* one block for chain and local; then the laws below */
+void dflash_verify_chain(DflashCaseRun *run);
+void dflash_verify_local(DflashCaseRun *run);
+void dflash_verify_laws(DflashCaseRun *run); /* repeated, uncaptured, beside another sequence: equal bits */
+
+#endif

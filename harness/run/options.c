@@ -1,0 +1,45 @@
+#include "run/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+
+static const char *const mode_names[DFLASH_MODE_COUNT] = {"alone", "chain", "local"};
+static const char *const profile_names[DFLASH_PROFILE_COUNT] = {"exact", "i8", "f16", "bf16"};
+
+const char *dflash_mode_name(int mode) { return mode >= 0 && mode < DFLASH_MODE_COUNT ? mode_names[mode] : "-"; }
+
+const char *dflash_profile_name(int32_t profile) {
+  return profile >= 0 && profile < DFLASH_PROFILE_COUNT ? profile_names[profile] : "unknown";
+}
+
+/* Index of the word text[0 .. length) among names; -1 when it is none of them. */
+static int find_word(const char *const *names, int count, const char *text, size_t length) {
+  for (int i = 0; i < count; i++)
+    if (strlen(names[i]) == length && memcmp(names[i], text, length) == 0) return i;
+  return -1;
+}
+
+DflashStatus dflash_modes_parse(const char *text, unsigned *modes, DflashError *error) {
+  *modes = 0;
+  for (const char *at = text;;) {
+    size_t length = strcspn(at, ",");
+    int mode = find_word(mode_names, DFLASH_MODE_COUNT, at, length);
+    if (mode < 0)
+      return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "mode '%.*s' is unknown; there are alone, chain, local",
+                              (int)length, at);
+    *modes |= 1u << mode;
+    if (at[length] == '\0') return DFLASH_OK;
+    at += length + 1;
+  }
+}
+
+DflashStatus dflash_profile_parse(const char *text, int32_t *profile, DflashError *error) {
+  int found = find_word(profile_names, DFLASH_PROFILE_COUNT, text, strlen(text));
+  if (found < 0)
+    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "profile '%s' is unknown; there are exact, i8, f16, bf16",
+                            text);
+  *profile = found;
+  return DFLASH_OK;
+}

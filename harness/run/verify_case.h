@@ -1,0 +1,15 @@
+/* One case end to end, inside the child. */
+#ifndef DFLASH_RUN_VERIFY_CASE_H
+#define DFLASH_RUN_VERIFY_CASE_H
+
+#include "run/session.h"
+
+/* Runs the modes asked for and sends a record per verdict, then the `case` record. A case that cannot be read
+ * or judged at all is an error; a backend's failure is a verdict. */
+DflashStatus dflash_verify_case(DflashSession *session, int64_t index, DflashError *error);
+
+/* The command that runs this again: file, backend, device, options, case, stage, layer, mode. free() releases. */
+char *dflash_reproduce_command(const DflashRunOptions *options, const char *file, const char *case_name,
+                               const char *stage, int64_t layer, const char *mode);
+
+#endif

@@ -1,0 +1,82 @@
+#include <string.h>
+
+#include "base/error.h"
+#include "run/case_run.h"
+
+static void chain_stage(DflashCaseRun *run, int32_t stage, int64_t layer) {
+  const DflashGeometry *g = run->session->geometry;
+  const DflashStageInfo *info = dflash_case_info(run, stage, layer);
+  DflashVerdict *verdict = dflash_verdict_add(&run->verdicts, DFLASH_MODE_CHAIN, stage, layer, NULL);
+  if (!info->materialised) {
+    verdict->covered_by = info->covered_by;
+    dflash_verdict_note(verdict, DFLASH_OUTCOME_COVERED, "not materialised");
+    return;
+  }
+  const DflashGuarded *own = &run->product.stages[(int64_t)stage * run->product.layers + layer];
+  if (own->data == NULL) {
+    dflash_verdict_note(verdict, DFLASH_OUTCOME_NOT_RUN, "the context is loaded, not computed");
+    return;
+  }
+  const DflashValue *golden = dflash_case_value(&run->c, stage, layer);
+  dflash_case_judge(run, verdict, own->data, golden->data, golden->chain, dflash_stage_rows(g, &run->c.sizes, stage),
+                    dflash_stage_width(g, &run->c.sizes, stage), dflash_guarded_damage(own));
+}
+
+static void chain_tokens(DflashCaseRun *run) {
+  DflashVerdict *verdict = dflash_verdict_add(&run->verdicts, DFLASH_MODE_CHAIN, DFLASH_STAGE_SELECT, 0, NULL);
+  if (run->block_error.status != DFLASH_OK) {
+    dflash_verdict_note(verdict, DFLASH_OUTCOME_NONFINITE, "%s", run->block_error.message);
+    return;
+  }
+  const DflashValue *logits = dflash_case_value(&run->c, DFLASH_STAGE_HEAD_LOGITS, 0);
+  const DflashValue *hidden = dflash_case_value(&run->c, DFLASH_STAGE_SELECTOR_HIDDEN, 0);
+  dflash_case_judge_tokens(run, verdict, &run->product.tokens, &run->c.tokens, logits->data, logits->chain,
+                           hidden->data, true);
+}
+
+/* What the context holds, rows of earlier pushes and rewinds included. */
+static void chain_context(DflashCaseRun *run, int64_t layer, const char *check, const DflashGuarded *own,
+                          const DflashValue *golden) {
+  DflashVerdict *verdict = dflash_verdict_add(&run->verdicts, DFLASH_MODE_CHAIN, DFLASH_STAGE_NONE, layer, check);
+  const DflashGeometry *g = run->session->geometry;
+  bool loaded = run->session->options->load_context != 0;
+  verdict->stage = DFLASH_STAGE_CONTEXT_K; /* for the names of places only */
+  dflash_case_judge(run, verdict, own->data, golden->data, loaded ? NULL : golden->chain, run->c.sizes.context_len,
+                    g->kv_heads * g->head_dim, dflash_guarded_damage(own));
+  verdict->stage = DFLASH_STAGE_NONE;
+}
+
+/* The block's own outputs must be the values that read_stage gives. */
+static void chain_outputs(DflashCaseRun *run, int32_t stage, const DflashGuarded *output) {
+  const float *value = dflash_product_value(&run->product, stage, 0);
+  const DflashGeometry *g = run->session->geometry;
+  DflashVerdict *verdict =
+      dflash_verdict_add(&run->verdicts, DFLASH_MODE_CHAIN, DFLASH_STAGE_NONE, -1,
+                         stage == DFLASH_STAGE_HEAD_LOGITS ? "block.logits" : "block.selector_hidden");
+  const DflashValue *golden = dflash_case_value(&run->c, stage, 0);
+  verdict->stage = stage;
+  dflash_case_judge(run, verdict, output->data, value != NULL ? value : golden->data,
+                    value != NULL ? NULL : golden->chain, dflash_stage_rows(g, &run->c.sizes, stage),
+                    dflash_stage_width(g, &run->c.sizes, stage), dflash_guarded_damage(output));
+  verdict->stage = DFLASH_STAGE_NONE;
+}
+
+void dflash_verify_chain(DflashCaseRun *run) {
+  const DflashRunOptions *o = run->session->options;
+  int32_t stage;
+  int64_t layer;
+  for (int64_t i = 0; dflash_stage_walk(run->session->geometry, i, &stage, &layer); i++) {
+    if (!dflash_case_selects(run, stage, layer) || !dflash_case_has(run, stage, layer)) continue;
+    if (stage == DFLASH_STAGE_SELECT)
+      chain_tokens(run);
+    else
+      chain_stage(run, stage, layer);
+    if (stage == DFLASH_STAGE_CONTEXT_K && run->c.sizes.context_len > 0) {
+      chain_context(run, layer, "context_state.k", &run->product.k[layer], &run->c.held_k[layer]);
+      chain_context(run, layer, "context_state.v", &run->product.v[layer], &run->c.held_v[layer]);
+    }
+  }
+  if (o->stages != NULL || o->layer >= 0) return;
+  chain_outputs(run, DFLASH_STAGE_HEAD_LOGITS, &run->product.logits);
+  chain_outputs(run, DFLASH_STAGE_SELECTOR_HIDDEN, &run->product.selector);
+}

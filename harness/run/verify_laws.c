@@ -1,0 +1,199 @@
+/* Laws that need no golden: equal calls give equal bits, whatever ran between them, captured or not. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "run/case_run.h"
+
+#define OTHER_POISON 0x7fa5a5a5u /* another NaN than the first run's: a stale read changes bits */
+
+static DflashVerdict *law(DflashCaseRun *run, const char *name) {
+  return dflash_verdict_add(&run->verdicts, DFLASH_MODE_CHAIN, DFLASH_STAGE_NONE, -1, name);
+}
+
+static bool same_bits(const DflashGuarded *a, const DflashGuarded *b) {
+  return a->count == b->count && (a->count == 0 || memcmp(a->data, b->data, a->count * sizeof(float)) == 0);
+}
+
+static bool same_tokens(const DflashTokenBuffers *a, const DflashTokenBuffers *b) {
+  return same_bits(&a->chosen, &b->chosen) && same_bits(&a->plain, &b->plain) &&
+         same_bits(&a->candidates, &b->candidates) && same_bits(&a->scores, &b->scores);
+}
+
+/* The first value in data-flow order whose bits differ; false when none does. */
+static bool first_difference(const DflashCaseRun *run, const DflashProduct *a, const DflashProduct *b, char label[64]) {
+  int32_t stage;
+  int64_t layer;
+  for (int64_t i = 0; dflash_stage_walk(run->session->geometry, i, &stage, &layer); i++) {
+    int64_t at = (int64_t)stage * a->layers + layer;
+    if (a->stages[at].data == NULL || same_bits(&a->stages[at], &b->stages[at])) continue;
+    dflash_stage_label(stage, layer, label);
+    return true;
+  }
+  for (int64_t l = 0; l < a->layers; l++)
+    if (!same_bits(&a->k[l], &b->k[l]) || !same_bits(&a->v[l], &b->v[l])) {
+      snprintf(label, 64, "context of layer %lld", (long long)l);
+      return true;
+    }
+  snprintf(label, 64, "tokens");
+  return !same_tokens(&a->tokens, &b->tokens);
+}
+
+/* Does a later run of the same block fail in the chain? The place in *label. */
+static bool fails(DflashCaseRun *run, const DflashProduct *product, char label[64]) {
+  const DflashGeometry *g = run->session->geometry;
+  int32_t stage;
+  int64_t layer;
+  for (int64_t i = 0; dflash_stage_walk(g, i, &stage, &layer); i++) {
+    const float *own = stage == DFLASH_STAGE_SELECT ? NULL : dflash_product_value(product, stage, layer);
+    if (own == NULL || !dflash_case_has(run, stage, layer)) continue;
+    const DflashValue *golden = dflash_case_value(&run->c, stage, layer);
+    DflashVerdict verdict = {.stage = stage, .layer = layer};
+    dflash_case_judge(run, &verdict, own, golden->data, golden->chain, golden->rows, golden->width, 0);
+    if (!dflash_outcome_is_failure(verdict.outcome)) continue;
+    dflash_stage_label(stage, layer, label);
+    return true;
+  }
+  return run->block_error.status != DFLASH_OK && snprintf(label, 64, "select") > 0;
+}
+
+typedef struct RepeatCount {
+  int64_t runs, differing, failing;
+  char differs_at[64], fails_at[64];
+} RepeatCount;
+
+static DflashStatus count_repeats(DflashCaseRun *run, DflashProduct *again, RepeatCount *count, DflashError *error) {
+  int64_t more = run->session->options->repeat > 1 ? run->session->options->repeat - 1 : 1;
+  bool chain = (run->modes & 1u << DFLASH_MODE_CHAIN) != 0;
+  for (int64_t r = 0; r < more; r++) {
+    DflashStatus status = dflash_product_run(run, run->sequence, again, OTHER_POISON + (uint32_t)r, error);
+    if (status != DFLASH_OK) return status;
+    count->runs++;
+    char label[64];
+    if (!first_difference(run, &run->product, again, label)) continue;
+    if (count->differing++ == 0) memcpy(count->differs_at, label, sizeof label);
+    if (chain && fails(run, again, label) && count->failing++ == 0) memcpy(count->fails_at, label, sizeof label);
+  }
+  return DFLASH_OK;
+}
+
+static void judge_repeats(DflashCaseRun *run, DflashProduct *again) {
+  DflashVerdict *verdict = law(run, "repeat");
+  RepeatCount count = {0};
+  DflashError error = {0};
+  if (count_repeats(run, again, &count, &error) != DFLASH_OK) {
+    dflash_verdict_note(verdict, DFLASH_OUTCOME_ERROR, "run %lld of the same block: %s", (long long)count.runs + 2,
+                        error.message);
+    return;
+  }
+  verdict->runs = count.runs + 1;
+  verdict->failed_runs = count.failing;
+  if (count.failing > 0)
+    dflash_verdict_note(verdict, DFLASH_OUTCOME_MISMATCH, "%lld of %lld runs fail, first at %s",
+                        (long long)count.failing, (long long)verdict->runs, count.fails_at);
+  else if (count.differing > 0 && run->session->info.repeatable)
+    dflash_verdict_note(
+        verdict, DFLASH_OUTCOME_UNREPEATABLE,
+        "%lld of %lld repeated runs gave other bits, first at %s, though the backend promises equal ones",
+        (long long)count.differing, (long long)count.runs, count.differs_at);
+  else
+    dflash_verdict_note(verdict, DFLASH_OUTCOME_PASS, "%lld runs%s", (long long)verdict->runs,
+                        count.differing > 0 ? ", bits differ as the backend declares" : ", equal bits");
+}
+
+/* Another context and another block on the same model: the taps backwards at a shifted position. */
+static DflashStatus disturb(DflashCaseRun *run, DflashSequence *other, DflashTokenBuffers *buffers,
+                            DflashError *error) {
+  const DflashCase *c = &run->c;
+  const DflashGeometry *g = run->session->geometry;
+  const DflashBackend *b = run->session->backend;
+  int64_t width = dflash_geometry_tap_width(g), rows = c->tap_rows < 40 ? c->tap_rows : 40;
+  int64_t first = c->anchor_pos > 7 ? 7 : 0;
+  float *taps = dflash_alloc((size_t)(rows * width + c->sizes.rows * g->hidden), sizeof *taps);
+  if (taps == NULL) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for another sequence");
+  float *h = taps + rows * width;
+  for (int64_t r = 0; r < rows; r++)
+    memcpy(taps + r * width, c->taps + (c->tap_rows - 1 - r) * width, (size_t)width * sizeof *taps);
+  for (int64_t r = 0; r < c->sizes.rows; r++)
+    memcpy(h + r * g->hidden, c->h + (c->sizes.rows - 1 - r) * g->hidden, (size_t)g->hidden * sizeof *h);
+  DflashStatus status = rows > 0 ? b->push(other, first, taps, rows, error) : DFLASH_OK;
+  DflashBlockCall call = {.struct_size = sizeof call,
+                          .anchor_pos = first + rows,
+                          .anchor_token = c->anchor_token,
+                          .rows = c->sizes.rows,
+                          .n_draft = c->sizes.n_draft,
+                          .head_width = c->sizes.head_width,
+                          .h = h,
+                          .tokens = &buffers->tokens};
+  if (status == DFLASH_OK) status = b->block(other, &call, error);
+  free(taps);
+  return status == DFLASH_NONFINITE ? DFLASH_OK : status; /* its values are nobody's concern here */
+}
+
+static void judge_sequences(DflashCaseRun *run, DflashProduct *again) {
+  DflashSession *s = run->session;
+  DflashVerdict *verdict = law(run, "sequences");
+  DflashSequence *other = NULL;
+  DflashSequenceDesc desc = {.struct_size = sizeof desc};
+  DflashError error = {0};
+  char label[64];
+  DflashStatus status = s->backend->sequence_open(s->model, &desc, &other, &error);
+  if (status == DFLASH_OK) status = disturb(run, other, &again->tokens, &error);
+  if (status == DFLASH_OK) status = dflash_product_run(run, run->sequence, again, OTHER_POISON, &error);
+  if (status != DFLASH_OK)
+    dflash_verdict_note(verdict, DFLASH_OUTCOME_ERROR, "with a second sequence: %s", error.message);
+  else if (!first_difference(run, &run->product, again, label))
+    dflash_verdict_note(verdict, DFLASH_OUTCOME_PASS, "two sequences in turn, equal bits");
+  else if (s->info.repeatable || fails(run, again, label))
+    dflash_verdict_note(verdict, DFLASH_OUTCOME_MISMATCH, "a block of another sequence in between changes %s", label);
+  else
+    dflash_verdict_note(verdict, DFLASH_OUTCOME_PASS, "two sequences in turn, within the error");
+  s->backend->sequence_close(other);
+}
+
+/* What ships is a sequence that captures nothing: its tokens are judged as well. */
+static void judge_uncaptured(DflashCaseRun *run, DflashProduct *again) {
+  DflashSession *s = run->session;
+  DflashVerdict *verdict = law(run, "uncaptured");
+  DflashSequence *plain = NULL;
+  DflashError error = {0};
+  DflashStatus status = dflash_case_sequence(run, 0, &plain, &error);
+  dflash_token_buffers_poison(&again->tokens);
+  DflashBlockCall call = {.struct_size = sizeof call,
+                          .anchor_pos = run->c.anchor_pos,
+                          .anchor_token = run->c.anchor_token,
+                          .rows = run->c.sizes.rows,
+                          .n_draft = run->c.sizes.n_draft,
+                          .head_width = run->c.sizes.head_width,
+                          .h = run->c.h,
+                          .tokens = &again->tokens.tokens};
+  if (status == DFLASH_OK) status = s->backend->block(plain, &call, &error);
+  if (status != DFLASH_OK && status == run->block_error.status)
+    dflash_verdict_note(verdict, DFLASH_OUTCOME_NOT_RUN, "the captured block failed the same way");
+  else if (status != DFLASH_OK)
+    dflash_verdict_note(verdict, DFLASH_OUTCOME_ERROR, "without capture: %s", error.message);
+  else if (same_tokens(&run->product.tokens, &again->tokens))
+    dflash_verdict_note(verdict, DFLASH_OUTCOME_PASS, "the same tokens and scores");
+  else
+    dflash_case_judge_tokens(run, verdict, &again->tokens, &run->c.tokens,
+                             dflash_case_value(&run->c, DFLASH_STAGE_HEAD_LOGITS, 0)->data,
+                             dflash_case_value(&run->c, DFLASH_STAGE_HEAD_LOGITS, 0)->chain,
+                             dflash_case_value(&run->c, DFLASH_STAGE_SELECTOR_HIDDEN, 0)->data, true);
+  s->backend->sequence_close(plain);
+}
+
+void dflash_verify_laws(DflashCaseRun *run) {
+  DflashProduct again = {0};
+  DflashError error = {0};
+  if (dflash_product_open(run, &again, &error) != DFLASH_OK) {
+    dflash_verdict_note(law(run, "repeat"), DFLASH_OUTCOME_ERROR, "%s", error.message);
+    return;
+  }
+  judge_repeats(run, &again);
+  if (run->session->options->stages == NULL && run->session->options->layer < 0) {
+    judge_sequences(run, &again);
+    if ((run->modes & 1u << DFLASH_MODE_CHAIN) != 0) judge_uncaptured(run, &again);
+  }
+  dflash_product_close(&again);
+}
