@@ -10,6 +10,9 @@
 #include "model/router.h"
 #include "model/weights.h"
 
+/* Bytes of a case's name; no slash and no control character in it, and not "." or "..". */
+#define DFLASH_CASE_NAME_MAX 200
+
 typedef struct DflashGolden DflashGolden;
 
 /* Reads structure, geometry and the list of cases; weights are mapped where HDF5 stores them contiguously and
@@ -26,7 +29,8 @@ void dflash_golden_release_weights(DflashGolden *golden);
 const char *dflash_golden_attribute(const DflashGolden *golden, const char *name); /* generator, note, recipe,
                                                                                       inputs_hash, values_hash */
 const DflashRouter *dflash_golden_router(const DflashGolden *golden);              /* NULL when absent */
-/* Rows [count, hidden] and the stored margins beside the router. */
+/* Rows [count, hidden] and the stored margins beside the router; free() releases both. No router or no rows: count 0
+ * and NULL. */
 DflashStatus dflash_golden_router_rows(const DflashGolden *golden, int64_t *count, float **rows, double **margins,
                                        DflashError *error);
 
@@ -38,6 +42,8 @@ DflashStatus dflash_golden_case(DflashGolden *golden, int64_t index, DflashCase 
 
 /* Recomputes both hashes from the file's contents. Results: 1 match, 0 mismatch, -1 not stored. */
 DflashStatus dflash_golden_check_hashes(DflashGolden *golden, int *inputs, int *values, DflashError *error);
+/* Both hashes of the file's contents, whatever is stored. */
+DflashStatus dflash_golden_hashes(DflashGolden *golden, char inputs[65], char values[65], DflashError *error);
 
 /* ---- writing ---- */
 
