@@ -145,9 +145,10 @@ static void seconds(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(appends_grow),   cmocka_unit_test(bytes_may_hold_nul),
-      cmocka_unit_test(failure_sticks), cmocka_unit_test(patterns),
-      cmocka_unit_test(integers),       cmocka_unit_test(reals),
-      cmocka_unit_test(shares),         cmocka_unit_test(seconds),
+      cmocka_unit_test(failure_sticks), cmocka_unit_test(utf8),
+      cmocka_unit_test(patterns),       cmocka_unit_test(integers),
+      cmocka_unit_test(reals),          cmocka_unit_test(shares),
+      cmocka_unit_test(seconds),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
