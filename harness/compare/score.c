@@ -1,0 +1,25 @@
+#include "compare/score.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "compare/compare.h"
+
+double dflash_spacing(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  uint64_t exponent = bits >> 23 & 0xff;
+  if (exponent == 0) exponent = 1;
+  uint64_t power = (exponent - 150 + 1023) << 52; /* 2^(exponent - 127 - 23) as an f64 */
+  double spacing;
+  memcpy(&spacing, &power, sizeof spacing);
+  return spacing;
+}
+
+double dflash_score(double got, double golden, double sigma) {
+  double difference = fabs(got - golden);
+  if (difference == 0) return 0;
+  if (!(sigma >= 0) || isinf(sigma)) return INFINITY;
+  return difference / (DFLASH_LAMBDA * sigma + 0.5 * dflash_spacing((float)golden) + 0x1p-149);
+}

@@ -1,0 +1,11 @@
+/* The score of one element. */
+#ifndef DFLASH_COMPARE_SCORE_H
+#define DFLASH_COMPARE_SCORE_H
+
+/* Spacing of f32 at |x|: the ulp of a normal number, 2^-149 for zero and denormals. x is finite. */
+double dflash_spacing(float x);
+/* |got - golden| / (lambda * sigma + floor), floor half a spacing plus 2^-149. A sigma that is no finite number from 0
+ * on gives infinity. */
+double dflash_score(double got, double golden, double sigma);
+
+#endif
