@@ -6,7 +6,9 @@
 
 #include "base/pool.h"
 #include "load/golden.h"
+#include "model/case.h"
 #include "model/geometry.h"
+#include "model/weights.h"
 
 /* One entry of the list of cases that `golden make --case` knows. */
 typedef struct DflashCaseKind {
@@ -28,11 +30,15 @@ typedef struct DflashRecipe {
   int allow_untrusted;                        /* make goldens with stages of more than 30% zeros too */
 } DflashRecipe;
 
+/* Defaults of a preset; NULL or "" leaves the geometry empty, for weights from files. */
 DflashStatus dflash_recipe_open(const char *preset, DflashRecipe *recipe, DflashError *error);
 /* From a stored recipe attribute; strings point into `text`'s parsed copy, owned by *owner (cJSON_Delete). */
 struct cJSON;
 DflashStatus dflash_recipe_from_json(const char *text, DflashRecipe *recipe, struct cJSON **owner, DflashError *error);
 char *dflash_recipe_to_json(const DflashRecipe *recipe); /* free() */
+/* The same from a file that a person wrote (golden/recipes/ has some): a preset with changes instead of a whole
+ * geometry will do, {"preset": "tiny", "set": {"conv_kernel": "3"}, "cases": "main"}. */
+DflashStatus dflash_recipe_read(const char *path, DflashRecipe *recipe, struct cJSON **owner, DflashError *error);
 
 typedef struct DflashMakeResult {
   char inputs_hash[65], values_hash[65];
@@ -43,6 +49,18 @@ typedef struct DflashMakeResult {
 /* Draws or imports, evaluates, writes. progress may be NULL. */
 DflashStatus dflash_golden_make(const DflashRecipe *recipe, const char *path, int threads,
                                 void (*progress)(const char *line), DflashMakeResult *result, DflashError *error);
+
+/* The weights of a recipe in memory, drawn or mapped, and cases of it: what dflash_golden_make writes. For sweeps,
+ * which need no file. `kind` names one case kind and need not be among the recipe's cases, but exact kinds and ties
+ * need weights that were drawn for them. */
+typedef struct DflashMaterial DflashMaterial;
+DflashStatus dflash_material_open(const DflashRecipe *recipe, DflashPool *pool, DflashMaterial **material,
+                                  DflashError *error);
+const DflashGeometry *dflash_material_geometry(const DflashMaterial *material);
+const DflashWeights *dflash_material_weights(const DflashMaterial *material); /* with the head */
+DflashStatus dflash_material_case(const DflashMaterial *material, const char *kind, DflashPool *pool, DflashCase *c,
+                                  DflashError *error);
+void dflash_material_close(DflashMaterial *material);
 
 /* A drawn case without a file: geometry and weights in memory, values evaluated. For tests and sweeps. */
 DflashStatus dflash_case_draw(const DflashRecipe *recipe, const char *kind, DflashCase *c, DflashError *error);

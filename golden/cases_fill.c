@@ -1,0 +1,100 @@
+/* Embeddings and context rows: normal about means that differ by channel, a few channels far out, and tapped layers
+ * of different size. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "golden/cases.h"
+#include "golden/exact.h"
+
+typedef struct Fill {
+  DflashRandom stream;
+  const float *means; /* [width] */
+  float *out;
+  int64_t hidden, width;
+  float size;
+} Fill;
+
+/* Later taps are larger, as the residual stream of a deep model is. */
+static float part_size(const Fill *fill, int64_t part) { return fill->size * (float)(1 + part % 5); }
+
+static void fill_rows(void *context, int64_t begin, int64_t end, int worker) {
+  const Fill *f = context;
+  (void)worker;
+  for (int64_t row = begin; row < end; row++)
+    for (int64_t at = 0; at < f->width; at += f->hidden) {
+      float *out = f->out + row * f->width + at;
+      dflash_draw_normal(f->stream, (uint64_t)(row * f->width + at), (size_t)f->hidden, part_size(f, at / f->hidden),
+                         out);
+      for (int64_t i = 0; i < f->hidden; i++) out[i] += f->means[at + i];
+    }
+}
+
+/* Means deviate by 0.3 of the size; one channel in 512, at least one, by 8 sizes. The model's, not the case's: all
+ * rows share them, and the far channels are the same in every tap. */
+static void fill_means(const Fill *f, uint64_t seed, const char *name, float *means) {
+  DflashRandom stream = dflash_random_stream(seed, name), far = dflash_random_stream(seed, "channels/far");
+  for (int64_t at = 0; at < f->width; at += f->hidden) {
+    float size = part_size(f, at / f->hidden);
+    dflash_draw_normal(stream, (uint64_t)at, (size_t)f->hidden, 0.3f * size, means + at);
+    for (int64_t i = 0; i <= f->hidden / 512; i++) {
+      uint32_t channel = dflash_random_below(far, (uint64_t)i, (uint32_t)f->hidden);
+      means[at + channel] = i % 2 ? 8.0f * size : -8.0f * size;
+    }
+  }
+}
+
+static DflashStatus fill_normal(Fill *fill, uint64_t seed, const char *channels, int64_t rows, DflashPool *pool,
+                                DflashError *error) {
+  float *means = dflash_alloc((size_t)fill->width, sizeof *means);
+  if (!means) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for a row of inputs");
+  fill_means(fill, seed, channels, means);
+  fill->means = means;
+  dflash_pool_run(pool, rows, 1 + 16384 / fill->width, fill_rows, fill);
+  free(means);
+  return DFLASH_OK;
+}
+
+static DflashRandom case_stream(uint64_t seed, const DflashCase *c, const char *part) {
+  char name[128];
+  snprintf(name, sizeof name, "cases/%s/%s", c->name, part);
+  return dflash_random_stream(seed, name);
+}
+
+static void put_zeros(const DflashGeometry *g, DflashCase *c) {
+  int64_t last = c->sizes.rows - 1, group = g->hidden < 32 ? g->hidden : 32;
+  memset(c->h + g->hidden, 0, (size_t)g->hidden * sizeof *c->h);
+  memset(c->h + last * g->hidden, 0, (size_t)group * sizeof *c->h);
+  int64_t width = dflash_geometry_tap_width(g);
+  if (c->tap_rows > 1) memset(c->taps + width, 0, (size_t)width * sizeof *c->taps);
+}
+
+static void put_outliers(const DflashGeometry *g, DflashCase *c) {
+  c->h[g->hidden + g->hidden / 3] = 7e4f;
+  int64_t width = dflash_geometry_tap_width(g);
+  if (c->tap_rows > 0) c->taps[(c->tap_rows / 2) * width + width / 3] = -1e4f;
+}
+
+static DflashStatus fill_exact(const DflashGeometry *g, const DflashWeights *weights, int flags, uint64_t seed,
+                               DflashCase *c, DflashError *error) {
+  int kind = flags & DFLASH_CASE_INTEGER ? DFLASH_EXACT_INTEGER : DFLASH_EXACT_24BIT;
+  dflash_exact_embeddings(kind, g, case_stream(seed, c, "h"), c->sizes.rows, c->h);
+  return dflash_exact_taps(kind, g, &weights->fc, case_stream(seed, c, "taps"), c->tap_rows, c->taps, error);
+}
+
+DflashStatus dflash_case_fill(const DflashGeometry *geometry, const DflashWeights *weights, int flags, uint64_t seed,
+                              DflashPool *pool, DflashCase *c, DflashError *error) {
+  if (flags & DFLASH_CASE_EXACT) return fill_exact(geometry, weights, flags, seed, c, error);
+  Fill h = {.stream = case_stream(seed, c, "h"), .out = c->h, .hidden = geometry->hidden, .size = 0.5f};
+  Fill taps = {.stream = case_stream(seed, c, "taps"), .out = c->taps, .hidden = geometry->hidden, .size = 0.5f};
+  h.width = geometry->hidden;
+  taps.width = dflash_geometry_tap_width(geometry);
+  DflashStatus status = fill_normal(&h, seed, "channels/h", c->sizes.rows, pool, error);
+  if (status == DFLASH_OK) status = fill_normal(&taps, seed, "channels/taps", c->tap_rows, pool, error);
+  if (status != DFLASH_OK) return status;
+  if (flags & DFLASH_CASE_ZERO_ROW) put_zeros(geometry, c);
+  if (flags & DFLASH_CASE_OUTLIER) put_outliers(geometry, c);
+  return DFLASH_OK;
+}

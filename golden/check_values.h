@@ -1,0 +1,32 @@
+/* The values of one case against themselves, computed again. */
+#ifndef DFLASH_GOLDEN_CHECK_VALUES_H
+#define DFLASH_GOLDEN_CHECK_VALUES_H
+
+#include <stdio.h>
+
+#include "base/pool.h"
+#include "model/case.h"
+#include "model/weights.h"
+
+typedef struct DflashChecker {
+  FILE *out;
+  const char *path, *case_name; /* case_name NULL: the file as a whole */
+  const DflashGeometry *geometry;
+  DflashCase *c;
+  int recompute;
+  int64_t wrong, values;
+} DflashChecker;
+
+/* One finding: "FILE: case NAME: ..." on out. */
+void dflash_check_report(DflashChecker *k, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Every stored value of the case is finite. */
+void dflash_check_finite(DflashChecker *k);
+
+/* Every stage, the context state, tokens and, where stored, error scales. */
+DflashStatus dflash_check_again(DflashChecker *k, const DflashWeights *weights, DflashPool *pool, DflashError *error);
+
+/* "row 3, head 5, channel 17": where element `index` of a stage's value lies. */
+void dflash_check_place(const DflashGeometry *geometry, int32_t stage, int64_t width, int64_t index, char text[96]);
+
+#endif

@@ -1,0 +1,143 @@
+/* One case: inputs from the plan, values from the oracle, and whether they prove anything. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "golden/cases.h"
+#include "golden/generate_material.h"
+#include "golden/oracle.h"
+
+/* ---- inputs ---- */
+
+static DflashStatus open_arrays(const DflashGeometry *g, const DflashCasePlan *plan, DflashCase *c,
+                                DflashError *error) {
+  size_t tap_values = (size_t)(plan->tap_rows * dflash_geometry_tap_width(g));
+  c->ops = dflash_alloc(plan->op_count ? (size_t)plan->op_count : 1, sizeof *c->ops);
+  c->taps = dflash_alloc(tap_values ? tap_values : 1, sizeof *c->taps);
+  c->h = dflash_alloc((size_t)(plan->rows * g->hidden), sizeof *c->h);
+  c->taps_owned = c->h_owned = true;
+  if (!c->ops || !c->taps || !c->h)
+    return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "case %s: no memory for its inputs", c->name);
+  memcpy(c->ops, plan->ops, (size_t)plan->op_count * sizeof *c->ops);
+  c->op_count = plan->op_count;
+  c->tap_rows = plan->tap_rows;
+  return DFLASH_OK;
+}
+
+static DflashStatus set_sizes(const DflashMaterial *m, const DflashCasePlan *plan, DflashCase *c, DflashError *error) {
+  int64_t last_push;
+  DflashStatus status =
+      dflash_context_replay(c->ops, c->op_count, &c->context_first, &c->sizes.context_len, NULL, &last_push, error);
+  if (status != DFLASH_OK) return status;
+  DflashRandom tokens = dflash_random_stream(m->recipe.seed, c->name);
+  c->sizes.rows = plan->rows;
+  c->sizes.n_draft = plan->n_draft;
+  c->sizes.head_width = plan->head_width;
+  c->sizes.push_rows = last_push < 0 ? 0 : c->ops[last_push].n_rows;
+  c->anchor_pos = plan->anchor_pos;
+  c->anchor_token = dflash_random_below(tokens, 0, (uint32_t)m->geometry.vocab);
+  return DFLASH_OK;
+}
+
+DflashStatus dflash_material_inputs(const DflashMaterial *material, size_t kind, DflashPool *pool, DflashCase *c,
+                                    DflashError *error) {
+  DflashCasePlan plan;
+  const char *name = dflash_case_kind(kind)->name, *why = dflash_case_plan(kind, &material->recipe, &plan);
+  int flags = dflash_case_kind_flags(kind);
+  if (!why && (flags & (DFLASH_CASE_EXACT | DFLASH_CASE_TIES)) & ~material->flags)
+    why = "the weights were not drawn for it";
+  if (why) return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "case %s is not possible here: %s", name, why);
+  DflashStatus status = dflash_case_open(c, &material->geometry, name, error);
+  if (status != DFLASH_OK) return status;
+  c->exact = (flags & DFLASH_CASE_EXACT) != 0;
+  status = open_arrays(&material->geometry, &plan, c, error);
+  if (status == DFLASH_OK) status = set_sizes(material, &plan, c, error);
+  if (status == DFLASH_OK)
+    status = dflash_case_fill(&material->geometry, &material->weights, flags, material->recipe.seed, pool, c, error);
+  if (status != DFLASH_OK) dflash_case_close(c);
+  return status;
+}
+
+/* ---- trust ---- */
+
+static double zero_share(const DflashValue *value) {
+  int64_t zeros = 0, count = value->rows * value->width;
+  for (int64_t i = 0; i < count; i++) zeros += value->data[i] == 0.0f;
+  return (double)zeros / (double)count;
+}
+
+/* The share of elements that hold the largest magnitude: all of them when the value is constant. */
+static double largest_share(const DflashValue *value) {
+  int64_t same = 0, count = value->rows * value->width;
+  float largest = -1.0f;
+  for (int64_t i = 0; i < count; i++) {
+    float magnitude = value->data[i] < 0.0f ? -value->data[i] : value->data[i];
+    if (magnitude > largest) same = 0;
+    if (magnitude > largest) largest = magnitude;
+    same += magnitude == largest;
+  }
+  return (double)same / (double)count;
+}
+
+const char *dflash_case_untrusted(const DflashCase *c, const DflashGeometry *geometry, char label[64], double *share) {
+  const double limit = 0.3;
+  int32_t stage;
+  int64_t layer;
+  for (int64_t i = 0; dflash_stage_walk(geometry, i, &stage, &layer); i++) {
+    const DflashValue *value = dflash_case_value(c, stage, layer);
+    if (!value->data || value->rows * value->width == 0) continue;
+    dflash_stage_label(stage, layer, label);
+    if ((*share = zero_share(value)) > limit) return "zeros";
+    if (value->rows * value->width > 8 && (*share = largest_share(value)) > limit) return "its largest magnitude";
+  }
+  return NULL;
+}
+
+static DflashStatus check_trusted(const DflashMaterial *m, const DflashCase *c, DflashError *error) {
+  char label[64];
+  double share;
+  const char *what = dflash_case_untrusted(c, &m->geometry, label, &share);
+  if (!what) return DFLASH_OK;
+  return dflash_error_set(error, DFLASH_INVALID_DATA,
+                          "case %s: %.0f%% of %s is %s, so it would prove little (30%% is allowed)", c->name,
+                          100.0 * share, label, what);
+}
+
+/* ---- values ---- */
+
+DflashStatus dflash_material_values(const DflashMaterial *material, size_t kind, DflashPool *pool, DflashCase *c,
+                                    DflashError *error) {
+  DflashEvaluate options = {.geometry = &material->geometry,
+                            .weights = &material->weights,
+                            .pool = pool,
+                            .scales_alone = true,
+                            .scales_chain = true,
+                            .values = true};
+  DflashStatus status = dflash_evaluate_case(&options, c, error);
+  if (status != DFLASH_OK) return status;
+  if (material->recipe.allow_untrusted || dflash_case_kind_flags(kind) & DFLASH_CASE_ZERO_ROW) return DFLASH_OK;
+  return check_trusted(material, c, error);
+}
+
+DflashStatus dflash_material_case(const DflashMaterial *material, const char *kind, DflashPool *pool, DflashCase *c,
+                                  DflashError *error) {
+  int64_t index = dflash_case_kind_find(kind);
+  if (index < 0) return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "unknown case kind '%s'", kind);
+  DflashStatus status = dflash_material_inputs(material, (size_t)index, pool, c, error);
+  if (status != DFLASH_OK) return status;
+  status = dflash_material_values(material, (size_t)index, pool, c, error);
+  if (status != DFLASH_OK) dflash_case_close(c);
+  return status;
+}
+
+DflashStatus dflash_case_draw(const DflashRecipe *recipe, const char *kind, DflashCase *c, DflashError *error) {
+  DflashRecipe one = *recipe;
+  DflashMaterial *material = NULL;
+  one.cases = kind;
+  DflashStatus status = dflash_material_open(&one, NULL, &material, error);
+  if (status == DFLASH_OK) status = dflash_material_case(material, kind, NULL, c, error);
+  dflash_material_close(material);
+  return status;
+}

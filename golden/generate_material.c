@@ -1,0 +1,146 @@
+/* Where weights come from: counters, a sidecar, a checkpoint; and the head. */
+#include "golden/generate_material.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "golden/cases.h"
+#include "golden/draw.h"
+#include "golden/exact.h"
+#include "golden/recipe.h"
+
+/* ---- files ---- */
+
+static DflashStatus open_weight_file(DflashMaterial *m, const char *path, DflashError *error) {
+  struct stat about;
+  int folder = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+  DflashStatus status =
+      folder ? dflash_checkpoint_open(path, &m->checkpoint, error) : dflash_sidecar_open(path, &m->sidecar, error);
+  if (status != DFLASH_OK) return status;
+  m->has_checkpoint = folder;
+  m->has_sidecar = !folder;
+  m->geometry = folder ? m->checkpoint.geometry : m->sidecar.geometry;
+  m->weights = folder ? m->checkpoint.set.weights : m->sidecar.set.weights;
+  return DFLASH_OK;
+}
+
+static DflashStatus find_geometry(DflashMaterial *m, const DflashRecipe *recipe, DflashError *error) {
+  m->geometry = recipe->geometry;
+  if (!recipe->weights_path) return DFLASH_OK;
+  DflashStatus status = open_weight_file(m, recipe->weights_path, error);
+  if (status != DFLASH_OK) return status;
+  if (recipe->geometry.hidden == 0 || dflash_geometry_equal(&recipe->geometry, &m->geometry)) return DFLASH_OK;
+  return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "%s: its geometry is not the recipe's", recipe->weights_path);
+}
+
+/* ---- drawing ---- */
+
+static int exact_kind(int flags) {
+  if (flags & DFLASH_CASE_INTEGER) return DFLASH_EXACT_INTEGER;
+  return flags & DFLASH_CASE_24BIT ? DFLASH_EXACT_24BIT : DFLASH_EXACT_NONE;
+}
+
+static DflashStatus draw_one(DflashMaterial *m, const DflashWeightEntry *entry, DflashPool *pool, DflashTensor *tensor,
+                             DflashError *error) {
+  int32_t storage = dflash_draw_storage(entry, m->recipe.storage);
+  int kind = exact_kind(m->flags);
+  if (storage < 0)
+    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT,
+                            "unknown storage '%s'; known are sidecar, f32, f16, bf16, q8_2f", m->recipe.storage);
+  DflashStatus status =
+      kind == DFLASH_EXACT_NONE
+          ? dflash_draw_weight(&m->geometry, entry, storage, m->recipe.seed, pool, tensor, error)
+          : dflash_exact_weight(kind, &m->geometry, entry, storage, m->recipe.seed, pool, tensor, error);
+  if (status == DFLASH_OK) m->owned[m->owned_count++] = (void *)(uintptr_t)tensor->data;
+  return status;
+}
+
+static DflashStatus draw_head(DflashMaterial *m, DflashPool *pool, DflashError *error) {
+  DflashWeightEntry entry;
+  dflash_weight_head_entry(&m->geometry, &entry);
+  return draw_one(m, &entry, pool, &m->weights.head, error);
+}
+
+static void repeat_rows(DflashMaterial *m) {
+  int64_t period, rows;
+  if (!(m->flags & DFLASH_CASE_TIES) || dflash_case_ties(&m->geometry, &period, &rows)) return;
+  dflash_draw_repeat_rows(&m->weights.head, period, rows);
+  if (!m->recipe.weights_path) dflash_draw_repeat_rows(&m->weights.successor, period, 2 * period);
+}
+
+static DflashStatus draw_weights(DflashMaterial *m, DflashPool *pool, DflashError *error) {
+  DflashStatus status = dflash_exact_check(exact_kind(m->flags), &m->geometry, error);
+  if (status == DFLASH_OK) status = dflash_weight_set_open(&m->geometry, &m->set, error);
+  if (status != DFLASH_OK) return status;
+  m->has_set = 1;
+  for (int64_t i = 0; i < dflash_weight_count(&m->geometry); i++) {
+    DflashWeightEntry entry;
+    dflash_weight_entry(&m->geometry, i, &entry);
+    status = draw_one(m, &entry, pool, dflash_weight_at(&m->geometry, &m->set, i), error);
+    if (status != DFLASH_OK) return status;
+  }
+  m->weights = m->set.weights;
+  if (m->flags & DFLASH_CASE_INTEGER) dflash_exact_base(&m->geometry, &m->weights);
+  return DFLASH_OK;
+}
+
+static DflashStatus find_head(DflashMaterial *m, DflashPool *pool, DflashError *error) {
+  if (!m->recipe.head_path) return draw_head(m, pool, error);
+  DflashStatus status = dflash_head_open(m->recipe.head_path, &m->geometry, &m->head, error);
+  if (status != DFLASH_OK) return status;
+  m->has_head = 1;
+  m->weights.head = m->head.tensor;
+  return DFLASH_OK;
+}
+
+static int flags_of(const char *cases) {
+  int flags = 0;
+  size_t kind;
+  while ((cases = dflash_case_next(cases, &kind)) != NULL) flags |= dflash_case_kind_flags(kind);
+  return flags;
+}
+
+static DflashStatus fill_material(DflashMaterial *m, const DflashRecipe *recipe, DflashPool *pool, DflashError *error) {
+  DflashStatus status = find_geometry(m, recipe, error);
+  if (status != DFLASH_OK) return status;
+  DflashRecipe found = *recipe;
+  found.geometry = m->geometry;
+  status = dflash_recipe_resolve(&found, &m->recipe, &m->cases, error);
+  if (status != DFLASH_OK) return status;
+  m->flags = flags_of(m->cases);
+  m->owned = calloc((size_t)dflash_weight_count(&m->geometry) + 1, sizeof *m->owned);
+  if (!m->owned) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for the list of weights");
+  if (!recipe->weights_path) status = draw_weights(m, pool, error);
+  if (status == DFLASH_OK) status = find_head(m, pool, error);
+  if (status == DFLASH_OK) repeat_rows(m);
+  return status;
+}
+
+DflashStatus dflash_material_open(const DflashRecipe *recipe, DflashPool *pool, DflashMaterial **material,
+                                  DflashError *error) {
+  *material = calloc(1, sizeof **material);
+  if (!*material) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for the weights");
+  DflashStatus status = fill_material(*material, recipe, pool, error);
+  if (status == DFLASH_OK) return DFLASH_OK;
+  dflash_material_close(*material);
+  *material = NULL;
+  return status;
+}
+
+const DflashGeometry *dflash_material_geometry(const DflashMaterial *material) { return &material->geometry; }
+const DflashWeights *dflash_material_weights(const DflashMaterial *material) { return &material->weights; }
+
+void dflash_material_close(DflashMaterial *m) {
+  if (!m) return;
+  for (int64_t i = 0; i < m->owned_count; i++) free(m->owned[i]);
+  free(m->owned);
+  free(m->cases);
+  if (m->has_set) dflash_weight_set_close(&m->set);
+  if (m->has_sidecar) dflash_sidecar_close(&m->sidecar);
+  if (m->has_checkpoint) dflash_checkpoint_close(&m->checkpoint);
+  if (m->has_head) dflash_head_close(&m->head);
+  free(m);
+}

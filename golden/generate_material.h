@@ -1,0 +1,34 @@
+/* Weights of a recipe in memory. */
+#ifndef DFLASH_GOLDEN_GENERATE_MATERIAL_H
+#define DFLASH_GOLDEN_GENERATE_MATERIAL_H
+
+#include "golden/generate.h"
+#include "model/checkpoint.h"
+#include "model/sidecar.h"
+
+struct DflashMaterial {
+  DflashRecipe recipe; /* resolved */
+  char *cases;         /* its list of names, owned */
+  int flags;           /* of all its kinds together */
+  DflashGeometry geometry;
+  DflashWeights weights;
+  DflashWeightSet set; /* drawn weights */
+  void **owned;        /* data of drawn tensors */
+  int64_t owned_count;
+  DflashSidecar sidecar;
+  DflashCheckpoint checkpoint;
+  DflashHead head;
+  int has_set, has_sidecar, has_checkpoint, has_head;
+};
+
+/* The drawn embeddings, taps and sizes of a kind, without values. */
+DflashStatus dflash_material_inputs(const DflashMaterial *material, size_t kind, DflashPool *pool, DflashCase *c,
+                                    DflashError *error);
+/* Values and both scales; refuses stages that prove little unless the recipe or the kind allows them. */
+DflashStatus dflash_material_values(const DflashMaterial *material, size_t kind, DflashPool *pool, DflashCase *c,
+                                    DflashError *error);
+
+/* The first stage of a case that is mostly zeros or one value, NULL when there is none; label is room for its name. */
+const char *dflash_case_untrusted(const DflashCase *c, const DflashGeometry *geometry, char label[64], double *share);
+
+#endif
