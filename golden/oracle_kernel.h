@@ -1,0 +1,33 @@
+/* Sums of products, 4 x 4 at a time, in an order that no machine changes: column k of a panel goes to lane
+ * k % lanes, a lane adds its products one after the other, and lanes are added in halves. Lanes fill 64 bytes;
+ * processors with narrower registers compute the same sums in pieces. */
+#ifndef DFLASH_GOLDEN_ORACLE_KERNEL_H
+#define DFLASH_GOLDEN_ORACLE_KERNEL_H
+
+#include <stdint.h>
+
+enum {
+  DFLASH_TILE = 4,          /* rows on either side */
+  DFLASH_PANEL = 512,       /* columns that a panel holds, and the stride of its rows */
+  DFLASH_PANEL_QUANTUM = 16 /* counts are multiples of this; the rest is filled with zeros */
+};
+
+/* out[4 * r + c] = sum over k of a[r][k] * b[c][k], k < count. a and b are 64-byte aligned. */
+typedef struct DflashTiles {
+  void (*f64)(const double *a, const double *b, int64_t count, double out[16]);
+  void (*f32)(const float *a, const float *b, int64_t count, float out[16]);
+} DflashTiles;
+
+/* The kernels for this processor. */
+DflashTiles dflash_tiles(void);
+
+static inline int64_t dflash_panel_round(int64_t count) {
+  return (count + DFLASH_PANEL_QUANTUM - 1) / DFLASH_PANEL_QUANTUM * DFLASH_PANEL_QUANTUM;
+}
+
+/* sum a[i] * b[i] in 8 lanes, added in halves. */
+double dflash_dot(const float *a, const float *b, int64_t count);
+/* sum (a[i] * b[i])^2, the same way. */
+double dflash_dot_squares(const float *a, const float *b, int64_t count);
+
+#endif

@@ -1,0 +1,12 @@
+/* exp, sin and cos in float64, made of additions, multiplications and integer operations only: a C library's own
+ * differ in the last bit between versions and processors, and golden values must not. Errors stay below 2 units
+ * of the last place of float64. */
+#ifndef DFLASH_GOLDEN_ORACLE_MATH_H
+#define DFLASH_GOLDEN_ORACLE_MATH_H
+
+double dflash_oracle_exp(double x);
+
+/* Any angle that a float holds: the quadrant is found in 128-bit integers. */
+void dflash_oracle_sincos(float angle, double *sine, double *cosine);
+
+#endif
