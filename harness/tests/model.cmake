@@ -1,0 +1,7 @@
+dflash_test(geometry LIBS dflash_model)
+dflash_test(geometry_json LIBS dflash_model)
+dflash_test(preset LIBS dflash_model)
+dflash_test(stage_table LIBS dflash_model)
+dflash_test(weights LIBS dflash_model)
+dflash_test(context LIBS dflash_model)
+dflash_test(case LIBS dflash_model)
