@@ -193,8 +193,5 @@ DflashStatus dflash_golden_write_case(DflashGoldenWriter *writer, const DflashCa
   if (status == DFLASH_OK) status = write_case(&writer->geometry, c, &node, error);
   dflash_node_close(&node);
   dflash_node_close(&cases);
-  if (status == DFLASH_OK) return DFLASH_OK;
-  writer->failed = true;
-  dflash_error_prefix(error, "%s", writer->output.path);
-  return status;
+  return dflash_writer_finish(writer, status, error);
 }

@@ -1,4 +1,3 @@
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -103,7 +102,6 @@ DflashStatus dflash_write_dataset(const DflashNode *parent, const char *name, co
   hid_t memory = memory_type(array->type);
   node->id = create_dataset(parent, name, array, memory);
   bool good = node->id >= 0;
-  errno = 0;
   if (good && !is_empty(array))
     good = H5Dwrite(node->id, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, array->data) >= 0;
   if (!good) status = fail(node->path, error);

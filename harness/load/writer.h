@@ -4,13 +4,14 @@
 
 #include "base/file.h"
 #include "load/golden.h"
-#include "load/h5.h"
+#include "load/sink.h"
 
 struct DflashGoldenWriter {
   DflashOutput output;
   hid_t file;
   DflashNode root;
   DflashGeometry geometry;
+  DflashSink sink;
   bool failed; /* the file is not whole: only abort helps */
 };
 
@@ -30,6 +31,14 @@ typedef struct DflashArray {
   int64_t shape[3];
   const void *data; /* may be NULL when a size is 0 */
 } DflashArray;
+
+/* Opens the temporary file for HDF5, emptied or as it is. */
+DflashStatus dflash_writer_open_file(DflashGoldenWriter *writer, bool empty, DflashError *error);
+/* Closes it; DFLASH_IO when a write had failed. Safe when it is closed. */
+DflashStatus dflash_writer_close_file(DflashGoldenWriter *writer, DflashError *error);
+/* Every public write ends here, which names the file and turns a dropped write into DFLASH_IO: after a failure only
+ * abort and a failing commit are left. */
+DflashStatus dflash_writer_finish(DflashGoldenWriter *writer, DflashStatus status, DflashError *error);
 
 DflashStatus dflash_write_group(const DflashNode *parent, const char *name, DflashNode *node, DflashError *error);
 /* The group, made when it is not there yet. */
