@@ -1,0 +1,209 @@
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "store/fields.h"
+#include "store/writer.h"
+#include "store/xml.h"
+
+/* One suite: a test case per mode, stage and layer, and one per case, which carries its time and the command that
+ * reproduces a failure. */
+typedef struct Junit {
+  char *path;
+  DflashText properties, cases;
+  int64_t tests, failures, errors, skipped;
+  double elapsed_s;
+} Junit;
+
+/* Readers cut a class name into packages at dots: those inside a part would mislead them. */
+static void append_part(DflashText *out, const char *part, const char *before) {
+  if (!*part) return;
+  dflash_text_append(out, "%s", before);
+  for (; *part; part++) dflash_text_bytes(out, *part == '.' ? "_" : part, 1);
+}
+
+/* backend-profile.file.case.mode */
+static void append_class(DflashText *out, const cJSON *record, const char *mode) {
+  DflashText name = {0};
+  append_part(&name, dflash_field_text(record, "backend"), "");
+  append_part(&name, dflash_field_text(record, "profile"), name.size ? "-" : "");
+  append_part(&name, dflash_field_text(record, "file"), name.size ? "." : "");
+  append_part(&name, dflash_field_text(record, "case"), name.size ? "." : "");
+  append_part(&name, mode, name.size ? "." : "");
+  dflash_xml_attribute(out, "classname", name.data ? name.data : "");
+  out->failed |= name.failed;
+  dflash_text_free(&name);
+}
+
+static void append_value(DflashText *out, const cJSON *record, const char *name) {
+  const cJSON *item = dflash_field(record, name);
+  if (cJSON_IsString(item)) dflash_text_append(out, "%s: %s\n", name, item->valuestring);
+  if (cJSON_IsNumber(item)) dflash_text_append(out, "%s: %.9g\n", name, item->valuedouble);
+}
+
+/* What a person needs from a record that failed, a line each. */
+static void append_details(DflashText *out, const cJSON *record) {
+  static const char *const names[] = {"message",  "place",   "got",  "expected", "score",       "sigma",    "bad",
+                                      "elements", "pattern", "note", "runs",     "failed_runs", "reproduce"};
+  DflashText details = {0};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) append_value(&details, record, names[i]);
+  if (dflash_field_true(record, "inherited"))
+    dflash_text_append(&details, "inherited: fails in the chain, passes on its own inputs\n");
+  dflash_xml_text(out, details.data ? details.data : "");
+  out->failed |= details.failed;
+  dflash_text_free(&details);
+}
+
+static const char *reason(const cJSON *record) {
+  static const char *const names[] = {"message", "note", "place", "outcome"};
+  const char *text = "";
+  for (size_t i = 0; i < sizeof names / sizeof names[0] && !*text; i++) text = dflash_field_text(record, names[i]);
+  return text;
+}
+
+static void append_skipped(DflashText *out, const cJSON *record, const char *outcome) {
+  DflashText message = {0};
+  dflash_text_append(&message, "%s", outcome);
+  const char *covered_by = dflash_field_text(record, "covered_by"), *why = reason(record);
+  if (*covered_by) dflash_text_append(&message, " by %s", covered_by);
+  if (strcmp(why, outcome) != 0) dflash_text_append(&message, ": %s", why);
+  dflash_text_append(out, "<skipped");
+  dflash_xml_attribute(out, "message", message.data ? message.data : outcome);
+  dflash_text_append(out, "/>");
+  out->failed |= message.failed;
+  dflash_text_free(&message);
+}
+
+static void append_wrong(DflashText *out, const cJSON *record, const char *outcome, const char *element) {
+  dflash_text_append(out, "<%s", element);
+  dflash_xml_attribute(out, "type", outcome);
+  dflash_xml_attribute(out, "message", reason(record));
+  dflash_text_append(out, ">");
+  append_details(out, record);
+  dflash_text_append(out, "</%s>", element);
+}
+
+static void append_outcome(Junit *junit, const cJSON *record) {
+  const char *outcome = dflash_field_text(record, "outcome");
+  junit->tests++;
+  switch (dflash_outcome_class(outcome)) {
+  case DFLASH_OUTCOME_PASSED:
+    return;
+  case DFLASH_OUTCOME_SKIPPED:
+    junit->skipped++;
+    append_skipped(&junit->cases, record, outcome);
+    return;
+  case DFLASH_OUTCOME_BROKEN:
+    junit->errors++;
+    append_wrong(&junit->cases, record, outcome, "error");
+    return;
+  case DFLASH_OUTCOME_FAILED:
+    junit->failures++;
+    append_wrong(&junit->cases, record, outcome, "failure");
+    return;
+  }
+}
+
+static void append_verdict(Junit *junit, const cJSON *record) {
+  char label[128];
+  dflash_text_append(&junit->cases, "    <testcase");
+  append_class(&junit->cases, record, dflash_field_text(record, "mode"));
+  dflash_xml_attribute(&junit->cases, "name", dflash_record_label(record, label, sizeof label));
+  dflash_text_append(&junit->cases, ">");
+  append_outcome(junit, record);
+  dflash_text_append(&junit->cases, "</testcase>\n");
+}
+
+static void append_case(Junit *junit, const cJSON *record) {
+  double elapsed = dflash_field_number(record, "elapsed_s");
+  dflash_text_append(&junit->cases, "    <testcase");
+  append_class(&junit->cases, record, "");
+  dflash_xml_attribute(&junit->cases, "name", "case");
+  if (isfinite(elapsed)) {
+    dflash_text_append(&junit->cases, " time=\"%.6f\"", elapsed);
+    junit->elapsed_s += elapsed;
+  }
+  dflash_text_append(&junit->cases, ">");
+  append_outcome(junit, record);
+  dflash_text_append(&junit->cases, "</testcase>\n");
+}
+
+static void append_property(DflashText *out, const cJSON *item) {
+  char *printed = cJSON_IsString(item) ? NULL : dflash_record_line(item);
+  dflash_text_append(out, "      <property");
+  dflash_xml_attribute(out, "name", item->string);
+  dflash_xml_attribute(out, "value", printed ? printed : item->valuestring ? item->valuestring : "");
+  dflash_text_append(out, "/>\n");
+  free(printed);
+}
+
+static void append_run(Junit *junit, const cJSON *record) {
+  static const char *const own[] = {"command", "tool", "backend"};
+  for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+    const cJSON *item = dflash_field(record, own[i]);
+    if (item) append_property(&junit->properties, item);
+  }
+  const cJSON *item;
+  cJSON_ArrayForEach(item, dflash_field(record, "environment")) append_property(&junit->properties, item);
+}
+
+static DflashStatus write_whole(const Junit *junit, DflashError *error) {
+  DflashText xml = {0};
+  dflash_text_append(&xml,
+                     "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"dflash-harness\" "
+                     "tests=\"%lld\" failures=\"%lld\" errors=\"%lld\" skipped=\"%lld\" time=\"%.6f\">\n",
+                     (long long)junit->tests, (long long)junit->failures, (long long)junit->errors,
+                     (long long)junit->skipped, junit->elapsed_s);
+  if (junit->properties.size)
+    dflash_text_append(&xml, "    <properties>\n%s    </properties>\n", junit->properties.data);
+  dflash_text_bytes(&xml, junit->cases.data, junit->cases.size);
+  dflash_text_append(&xml, "  </testsuite>\n</testsuites>\n");
+  DflashStatus status = DFLASH_OK;
+  if (xml.failed || junit->cases.failed || junit->properties.failed)
+    status = dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "%s: no memory for its text", junit->path);
+  else
+    status = dflash_write_file(junit->path, xml.data, xml.size, error);
+  dflash_text_free(&xml);
+  return status;
+}
+
+static DflashStatus junit_record(void *self, const cJSON *record, DflashError *error) {
+  Junit *junit = self;
+  if (dflash_record_is(record, "run")) append_run(junit, record);
+  if (dflash_record_is(record, "verdict")) append_verdict(junit, record);
+  if (!dflash_record_is(record, "case")) return DFLASH_OK;
+  append_case(junit, record);
+  return write_whole(junit, error);
+}
+
+static void release(Junit *junit) {
+  dflash_text_free(&junit->properties);
+  dflash_text_free(&junit->cases);
+  free(junit->path);
+  free(junit);
+}
+
+static DflashStatus junit_close(void *self, DflashError *error) {
+  DflashStatus status = write_whole(self, error);
+  release(self);
+  return status;
+}
+
+/* Written at once, so that a path that cannot be written is known before the work is done. */
+DflashStatus dflash_junit_open(const char *path, DflashWriter *writer, DflashError *error) {
+  Junit *junit = calloc(1, sizeof *junit);
+  if (junit) junit->path = strdup(path);
+  if (!junit || !junit->path) {
+    free(junit);
+    return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "%s: no memory for its writer", path);
+  }
+  DflashStatus status = write_whole(junit, error);
+  if (status == DFLASH_OK)
+    *writer = (DflashWriter){.self = junit, .record = junit_record, .close = junit_close};
+  else
+    release(junit);
+  return status;
+}

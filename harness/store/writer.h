@@ -1,0 +1,30 @@
+/* What the store hands records to. Internal to store. */
+#ifndef DFLASH_STORE_WRITER_H
+#define DFLASH_STORE_WRITER_H
+
+#include "store/store.h"
+
+/* record: one record, in the order in which they came. close: writes what is left, releases; called once. */
+typedef struct DflashWriter {
+  void *self; /* NULL: not open */
+  DflashStatus (*record)(void *self, const struct cJSON *record, DflashError *error);
+  DflashStatus (*close)(void *self, DflashError *error);
+} DflashWriter;
+
+typedef struct DflashResume DflashResume;
+
+DflashStatus dflash_console_open(FILE *file, int verbose, DflashWriter *writer, DflashError *error);
+/* resume: NULL starts the file anew, else it goes on after what resume found. A file of something else is refused. */
+DflashStatus dflash_json_lines_open(const char *path, const DflashResume *resume, DflashWriter *writer,
+                                    DflashError *error);
+DflashStatus dflash_junit_open(const char *path, DflashWriter *writer, DflashError *error);
+
+/* Reads a file of records that an earlier run may have left unfinished. No file is an empty one. */
+DflashStatus dflash_resume_open(const char *path, DflashResume **resume, DflashError *error);
+/* DFLASH_INVALID_DATA when path is a file that holds something else than records. */
+DflashStatus dflash_resume_check(const char *path, DflashError *error);
+void dflash_resume_close(DflashResume *resume);
+uint64_t dflash_resume_size(const DflashResume *resume); /* bytes up to the end of the last complete case */
+int dflash_resume_has(const DflashResume *resume, const struct cJSON *key);
+
+#endif
