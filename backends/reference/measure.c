@@ -31,51 +31,51 @@ static void read_lines(void *context, int64_t begin, int64_t end, int worker) {
   for (int lane = 0; lane < LANES; lane++) stream->sums[worker * (LINE / 8)] += lanes[lane];
 }
 
-static uint64_t time_read(DflashModel *model, Stream *stream, size_t bytes) {
-  const uint64_t start = reference_clock_now();
-  dflash_pool_run(model->pool, (int64_t)(bytes / LINE), GRAIN, read_lines, stream);
-  return reference_clock_now() - start;
+/* The buffer is made at the first use and stays with the model: --cold asks for it before every sample. */
+static DflashStatus open_stream(DflashModel *model, DflashError *error) {
+  if (model->stream != NULL) return DFLASH_OK;
+  const size_t bytes = stream_bytes();
+  model->stream = malloc(bytes);
+  if (model->stream == NULL)
+    return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "reference: no memory for a stream of %zu bytes", bytes);
+  model->stream_bytes = bytes;
+  memset(model->stream, 1, bytes); /* pages that were never written may all be one page of zeros */
+  return DFLASH_OK;
 }
 
-/* Reads a buffer `repeats` times; the best time is returned, 0 when the sum is wrong. */
-static DflashStatus stream(DflashModel *model, int repeats, size_t bytes, uint64_t *best_ns, DflashError *error) {
-  uint32_t *words = dflash_alloc(bytes, 1);
+/* Reads the buffer once; fails when the sum shows that it was not read. */
+static DflashStatus read_stream(DflashModel *model, uint64_t *ns, DflashError *error) {
   uint64_t *sums = dflash_alloc((size_t)model->threads, LINE);
-  DflashStatus status = DFLASH_OK;
-  if (words == NULL || sums == NULL) {
-    status = dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "reference: no memory for a stream of %zu bytes", bytes);
-    goto done;
-  }
-  memset(words, 1, bytes); /* touched pages: untouched ones may all be one page of zeros */
-  Stream work = {words, sums};
-  *best_ns = UINT64_MAX;
-  for (int i = 0; i < repeats; i++) {
-    const uint64_t ns = time_read(model, &work, bytes);
-    if (ns < *best_ns) *best_ns = ns;
-  }
+  if (sums == NULL) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "reference: no memory for sums");
+  Stream stream = {model->stream, sums};
+  const uint64_t start = reference_clock_now();
+  dflash_pool_run(model->pool, (int64_t)(model->stream_bytes / LINE), GRAIN, read_lines, &stream);
+  *ns = reference_clock_now() - start;
   uint64_t sum = 0;
   for (int worker = 0; worker < model->threads; worker++) sum += sums[worker * (LINE / 8)];
-  if (sum == 0) status = dflash_error_set(error, DFLASH_INTERNAL, "reference: the streaming read read nothing");
-done:
   free(sums);
-  free(words);
-  return status;
+  return sum != 0 ? DFLASH_OK : dflash_error_set(error, DFLASH_INTERNAL, "reference: the streaming read read nothing");
 }
 
 DflashStatus reference_measure_read(DflashModel *model, double *bytes_per_second, DflashError *error) {
-  uint64_t best_ns = 0;
-  const size_t bytes = stream_bytes();
   DflashStatus status = reference_check_pointer("measure_read: model", model, error);
   if (status == DFLASH_OK) status = reference_check_pointer("measure_read: answer", bytes_per_second, error);
-  if (status == DFLASH_OK) status = stream(model, REPEATS, bytes, &best_ns, error);
-  if (status == DFLASH_OK) *bytes_per_second = (double)bytes * 1e9 / (double)(best_ns > 0 ? best_ns : 1);
+  if (status == DFLASH_OK) status = open_stream(model, error);
+  uint64_t best_ns = UINT64_MAX;
+  for (int i = 0; status == DFLASH_OK && i < REPEATS; i++) {
+    uint64_t ns = 0;
+    status = read_stream(model, &ns, error);
+    if (ns < best_ns) best_ns = ns;
+  }
+  if (status == DFLASH_OK) *bytes_per_second = (double)model->stream_bytes * 1e9 / (double)(best_ns > 0 ? best_ns : 1);
   return status;
 }
 
 DflashStatus reference_evict_caches(DflashModel *model, DflashError *error) {
-  uint64_t best_ns = 0;
+  uint64_t ns;
   DflashStatus status = reference_check_pointer("evict_caches: model", model, error);
-  return status == DFLASH_OK ? stream(model, 1, stream_bytes(), &best_ns, error) : status;
+  if (status == DFLASH_OK) status = open_stream(model, error);
+  return status == DFLASH_OK ? read_stream(model, &ns, error) : status;
 }
 
 /* A full block's worth of rows against a square f32 matrix as wide as the model's widest. */

@@ -62,6 +62,7 @@ DflashStatus reference_model_open(const DflashModelDesc *desc, DflashModel **mod
 void reference_model_close(DflashModel *model) {
   if (model == NULL) return;
   dflash_pool_close(model->pool);
+  free(model->stream);
   free(model->candidates);
   free(model->scores);
   free(model->gate);

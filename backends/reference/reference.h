@@ -33,6 +33,8 @@ struct DflashModel {
   float *gate;         /* scratch [selector_rank]: P[prev] * hp */
   float *scores;       /* scratch [selector_top], where the caller wants no scores */
   int32_t *candidates; /* scratch [selector_top], the same */
+  uint32_t *stream;    /* what measure_read and evict_caches read; NULL until then */
+  uint64_t stream_bytes;
 };
 
 /* Sizes of a run; a count that does not apply is 0. */

@@ -124,7 +124,7 @@ static float *input_of(const Run *run, int source, int64_t layer) {
   case DFLASH_STAGE_HELD_V:
     return held(run, layer, source == DFLASH_STAGE_HELD_K);
   default:
-    return captured(run, source, layer);
+    return captured(run, source, table[source].scope == DFLASH_SCOPE_LAYER ? layer : 0);
   }
 }
 
