@@ -11,10 +11,10 @@
  * keeps the steps of the ladder below 0.4 octaves. */
 static const double widest_range = 0x1p-12;
 
-/* Shares of the smallest scale that clips nothing, tried in turn: a little clipping often costs less than the
- * coarser steps that avoid it. */
-static const double shares[] = {1.0, 0.9, 0.8};
-enum { SHARE_COUNT = sizeof shares / sizeof *shares };
+/* A little clipping often costs less than the coarser steps that avoid it: scales down to this share of the one that
+ * clips nothing are tried. */
+static const double least_share = 0.8;
+enum { TRIALS = 4 };
 
 /* The smallest scale at which -8 .. 7 reaches every value of the group. */
 static double reaching_scale(const float *values) {
@@ -35,7 +35,7 @@ static void choose_ladder(const double *scales, int64_t groups, uint16_t *lo, ui
   }
   *lo = *step = 0;
   if (largest == 0) return;
-  smallest = fmax(smallest * shares[SHARE_COUNT - 1], largest * widest_range);
+  smallest = fmax(smallest * least_share, largest * widest_range);
   *lo = dflash_f16_round((float)fmax(log2(smallest), -149)); /* the first rung never underflows to 0 */
   double distance = log2(largest) - (double)dflash_f16_decode(*lo);
   if (distance > 0) *step = dflash_f16_round_up(distance / (DFLASH_Q4TP_RUNGS - 1));
@@ -62,15 +62,16 @@ static double squared_error(const float *values, double scale) {
   return sum;
 }
 
+/* The rungs from the one that clips nothing down to least_share of it, at most TRIALS of them, evenly spread; the one
+ * next below is always among them, for it may be the nearer one. */
 static int choose_code(const float *values, double scale, const float rungs[DFLASH_Q4TP_RUNGS]) {
-  int best = 0, tried = -1;
-  double least = INFINITY;
-  for (int i = 0; i < SHARE_COUNT; i++) {
-    int code = first_rung_reaching(rungs, scale * shares[i]);
-    if (code == tried) continue;
+  int high = first_rung_reaching(rungs, scale), low = first_rung_reaching(rungs, scale * least_share);
+  if (low == high && high > 0) low = high - 1;
+  int stride = (high - low) / TRIALS + 1, best = high;
+  double least = squared_error(values, (double)rungs[high]);
+  for (int code = high - 1; code >= low; code -= stride) {
     double sum = squared_error(values, (double)rungs[code]);
     if (sum < least) least = sum, best = code;
-    tried = code;
   }
   return best;
 }

@@ -18,11 +18,18 @@ static double largest_magnitude(const float *values, int64_t count) {
   return largest;
 }
 
-/* fields[i] becomes the column's norm, every row counted relative to its largest value, over the largest such norm. */
+static double mean_magnitude(const float *values, int64_t count) {
+  double sum = 0;
+  for (int64_t i = 0; i < count; i++) sum += fabs((double)values[i]);
+  return sum / (double)count;
+}
+
+/* fields[i] becomes the column's norm over the largest such norm, every row counted relative to its mean magnitude:
+ * unlike the row's norm or maximum, one outlying column hardly moves that. */
 static void relative_fields(const float *values, int64_t rows, int64_t cols, double *fields) {
   for (int64_t row = 0; row < rows; row++) {
     const float *line = values + row * cols;
-    double largest = largest_magnitude(line, cols), inverse = largest > 0 ? 1 / largest : 0;
+    double mean = mean_magnitude(line, cols), inverse = mean > 0 ? 1 / mean : 0;
     for (int64_t i = 0; i < cols; i++) fields[i] += (line[i] * inverse) * (line[i] * inverse);
   }
   double most = 0;
