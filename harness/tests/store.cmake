@@ -1,0 +1,7 @@
+dflash_test(fields LIBS dflash_store dflash_compare)
+dflash_test(table LIBS dflash_store)
+dflash_test(json_lines LIBS dflash_store)
+dflash_test(resume LIBS dflash_store)
+dflash_test(junit LIBS dflash_store)
+dflash_test(console LIBS dflash_store)
+dflash_test(environment LIBS dflash_store)
