@@ -44,7 +44,7 @@ static DflashStatus check(const DflashSequence *sequence, int64_t pos, const flo
 
 /* A capturing sequence keeps the values of all rows, so its chunk is the whole push. */
 static DflashStatus reserve_capture(DflashSequence *sequence, int64_t rows, DflashError *error) {
-  if (!sequence->capture || rows == 0) return DFLASH_OK;
+  if (!sequence->capture) return DFLASH_OK;
   Values values = {0};
   const Sizes sizes = {.push_rows = rows};
   if (!reference_values_open(&values, &sequence->model->geometry, &sizes, true))

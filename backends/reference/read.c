@@ -12,8 +12,8 @@ static DflashStatus check_read(const DflashSequence *sequence, int32_t stage, ui
   if (!sequence->capture)
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "reference: %s: the sequence was opened without capture",
                             name);
-  if (expected == 0)
-    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "reference: %s: nothing has been captured yet", name);
+  if (count != expected && expected == 0)
+    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "reference: %s: nothing is captured", name);
   if (count != expected)
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT,
                             "reference: %s: count is %" PRIu64 ", the value has %" PRIu64 " elements", name, count,
@@ -25,7 +25,7 @@ static DflashStatus check_read(const DflashSequence *sequence, int32_t stage, ui
 DflashStatus reference_read_stage(DflashSequence *sequence, int32_t stage, int64_t layer, float *values, uint64_t count,
                                   DflashError *error) {
   DflashStatus status = reference_check_pointer("read_stage: sequence", sequence, error);
-  if (status == DFLASH_OK) status = reference_check_pointer("read_stage: values", values, error);
+  if (status == DFLASH_OK && count > 0) status = reference_check_pointer("read_stage: values", values, error);
   if (status == DFLASH_OK) status = reference_stage_check(sequence->model, stage, layer, error);
   if (status != DFLASH_OK) return status;
   const int64_t width = reference_stage_width(&sequence->model->geometry, &sequence->last, stage);
@@ -33,7 +33,7 @@ DflashStatus reference_read_stage(DflashSequence *sequence, int32_t stage, int64
   status = check_read(sequence, stage, expected, count, error);
   if (status != DFLASH_OK) return status;
   const Values *from = stage <= DFLASH_STAGE_CONTEXT_K ? &sequence->push : &sequence->block;
-  memcpy(values, reference_values_at(from, stage, layer), count * sizeof(float));
+  if (count > 0) memcpy(values, reference_values_at(from, stage, layer), count * sizeof(float));
   return DFLASH_OK;
 }
 

@@ -450,6 +450,9 @@ static void test_reads_are_checked(void **state) {
   float values[5 * 64];
   REFUSES(backend->read_stage(s.sequence, DFLASH_STAGE_ATTN_NORM, 0, values, 5 * 64, &error), "captured");
   assert_int_equal(backend->read_stage(s.sequence, DFLASH_STAGE_CONTEXT_NORM, 0, values, 5 * 64, &error), DFLASH_OK);
+  assert_int_equal(backend->push(s.sequence, 15, NULL, 0, &error), DFLASH_OK); /* the last push has no rows now */
+  REFUSES(backend->read_stage(s.sequence, DFLASH_STAGE_CONTEXT_NORM, 0, values, 5 * 64, &error), "captured");
+  assert_int_equal(backend->read_stage(s.sequence, DFLASH_STAGE_CONTEXT_NORM, 0, NULL, 0, &error), DFLASH_OK);
   const DflashBlockCall call = good_block(&s);
   assert_int_equal(backend->block(s.sequence, &call, &error), DFLASH_OK);
   assert_int_equal(backend->read_stage(s.sequence, DFLASH_STAGE_ATTN_NORM, 2, values, 5 * 64, &error), DFLASH_OK);
