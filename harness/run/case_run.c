@@ -147,7 +147,7 @@ static DflashStatus load_state(const DflashCaseRun *run, DflashSequence *sequenc
   return run->session->backend->load(sequence, c->context_first, c->sizes.context_len, k, v, error);
 }
 
-DflashStatus dflash_case_fill(DflashCaseRun *run, DflashSequence *sequence, DflashError *error) {
+DflashStatus dflash_case_feed(DflashCaseRun *run, DflashSequence *sequence, DflashError *error) {
   if (run->session->options->load_context) return load_state(run, sequence, error);
   for (int64_t i = 0; i < run->c.op_count; i++) {
     DflashStatus status = apply(run, sequence, &run->c.ops[i], error);
@@ -161,7 +161,7 @@ DflashStatus dflash_case_sequence(DflashCaseRun *run, uint32_t flags, DflashSequ
   DflashSequenceDesc desc = {.struct_size = sizeof desc, .flags = flags, .reserve_rows = run->c.sizes.context_len};
   DflashStatus status = s->backend->sequence_open(s->model, &desc, sequence, error);
   if (status != DFLASH_OK) return status;
-  return dflash_case_fill(run, *sequence, error);
+  return dflash_case_feed(run, *sequence, error);
 }
 
 void dflash_case_judge(const DflashCaseRun *run, DflashVerdict *verdict, const float *got, const float *golden,

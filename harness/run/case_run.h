@@ -55,7 +55,7 @@ int64_t dflash_case_position(const DflashCaseRun *run, int32_t stage);
 int dflash_case_has(const DflashCaseRun *run, int32_t stage, int64_t layer);
 
 /* Sequences. fill replays the operations (or loads context_state, with --context load). */
-DflashStatus dflash_case_fill(DflashCaseRun *run, DflashSequence *sequence, DflashError *error);
+DflashStatus dflash_case_feed(DflashCaseRun *run, DflashSequence *sequence, DflashError *error);
 DflashStatus dflash_case_sequence(DflashCaseRun *run, uint32_t flags, DflashSequence **sequence, DflashError *error);
 
 /* Fills `product` from one block of the capturing sequence. DFLASH_NONFINITE of the block is kept in
