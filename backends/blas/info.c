@@ -1,6 +1,7 @@
 /* What a model says about itself. */
 #include <stdio.h>
 
+#include "abi.h"
 #include "base/error.h"
 #include "model.h"
 
@@ -69,7 +70,7 @@ DflashStatus dflash_model_stage_info(const DflashModel *model, int32_t stage, in
   const DflashMatrix *matrix = dflash_model_matrix(model, stage, layer);
   const char *kernel = model->options.kernel->name;
   const int threads = model->options.threads;
-  DflashStageInfo out = {.struct_size = info->struct_size, .materialised = 1, .covered_by = stage, .alone = 1};
+  DflashStageInfo out = {.materialised = 1, .covered_by = stage, .alone = 1};
   out.dispatch = stage + (int32_t)layer * DFLASH_STAGE_COUNT;
   if (matrix) {
     out.weight_bytes = matrix->pages.bytes;
@@ -80,15 +81,15 @@ DflashStatus dflash_model_stage_info(const DflashModel *model, int32_t stage, in
     out.weight_bytes = (uint64_t)small_bytes(model, stage, rows);
     snprintf(out.path, sizeof out.path, "%s loops, f32, %d threads", kernel, threads);
   }
-  *info = out;
+  DFLASH_GIVE(info, out);
   return DFLASH_OK;
 }
 
 DflashStatus dflash_model_info(const DflashModel *model, DflashModelInfo *info, DflashError *error) {
   (void)error;
-  DflashModelInfo out = {.struct_size = info->struct_size, .repeatable = 1, .resident_bytes = model->resident_bytes};
+  DflashModelInfo out = {.repeatable = 1, .resident_bytes = model->resident_bytes};
   snprintf(out.path, sizeof out.path, "%s panels, form %s, %d threads; equal bits for any number of rows or threads",
            model->options.kernel->name, model->stored ? "stored" : "f32", model->options.threads);
-  *info = out;
+  DFLASH_GIVE(info, out);
   return DFLASH_OK;
 }

@@ -7,6 +7,8 @@
 
 enum { SUMS = TILE_PANELS_MAX * PRODUCT_ROWS * PANEL, OPENED = TILE_PANELS_MAX * BLOCK_COLUMNS * PANEL };
 
+static size_t turn_floats(int64_t head_dim) { return (size_t)(head_dim + PANEL - 1) / PANEL * PANEL * 2; }
+
 static size_t query_floats(int64_t head_dim) { return (size_t)(head_dim + 1) / 2 * 2 * GROUP_MAX; }
 
 static size_t mixed_floats(int64_t head_dim) {
@@ -15,7 +17,7 @@ static size_t mixed_floats(int64_t head_dim) {
 
 bool dflash_workspace_open(DflashWorkspace *w, int threads, int64_t head_dim) {
   *w = (DflashWorkspace){.threads = threads, .head_dim = head_dim};
-  w->fixed_stride = SUMS + OPENED + query_floats(head_dim) + mixed_floats(head_dim);
+  w->fixed_stride = SUMS + OPENED + turn_floats(head_dim) + query_floats(head_dim) + mixed_floats(head_dim);
   w->fixed = dflash_alloc((size_t)threads, w->fixed_stride * sizeof(float));
   return w->fixed != NULL;
 }
@@ -55,7 +57,8 @@ bool dflash_workspace_reserve_attention(DflashWorkspace *w, int64_t lanes) {
 
 DflashWorkerScratch dflash_workspace_worker(const DflashWorkspace *w, int worker) {
   float *fixed = w->fixed + (size_t)worker * w->fixed_stride;
-  DflashWorkerScratch scratch = {.sums = fixed, .opened = fixed + SUMS, .query = fixed + SUMS + OPENED};
+  DflashWorkerScratch scratch = {.sums = fixed, .opened = fixed + SUMS, .turns = (double *)(fixed + SUMS + OPENED)};
+  scratch.query = fixed + SUMS + OPENED + turn_floats(w->head_dim);
   scratch.mixed = scratch.query + query_floats(w->head_dim);
   if (w->attention) {
     scratch.scores = w->attention + (size_t)worker * 2 * GROUP_MAX * (size_t)w->attention_lanes;

@@ -15,6 +15,7 @@ enum { PRODUCT_ROWS = 256 };
 typedef struct DflashWorkerScratch {
   float *sums;    /* [TILE_PANELS_MAX][PRODUCT_ROWS][16] */
   float *opened;  /* [TILE_PANELS_MAX][BLOCK_COLUMNS][16] */
+  double *turns;  /* [head_dim / 2][2], cos and sin */
   float *query;   /* [head_dim][GROUP_MAX] */
   float *mixed;   /* [head_dim's panels, even][GROUP_MAX][16] */
   float *scores;  /* [lanes / 16][GROUP_MAX][16] */
