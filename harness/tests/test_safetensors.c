@@ -126,7 +126,8 @@ static void parse_any(const void *file, size_t size) {
   dflash_safetensors_close(parsed);
 }
 
-/* The fixture cut at many lengths and with every bit of its header flipped: no crash, no read past the end. */
+/* The fixture cut at many lengths and with three bits of every byte of its header flipped: no crash, no read past the
+ * end. */
 static void test_fixture_damage(void **state) {
   (void)state;
   char *file;
@@ -141,7 +142,7 @@ static void test_fixture_damage(void **state) {
     free(part);
   }
   for (uint64_t at = 0; at < header + 8; at++)
-    for (int bit = 0; bit < 8; bit++) {
+    for (int bit = 0; bit < 8; bit += 3) {
       file[at] ^= (char)(1 << bit);
       parse_any(file, size);
       file[at] ^= (char)(1 << bit);
