@@ -2,6 +2,7 @@
 #ifndef DFLASH_GOLDEN_CASES_H
 #define DFLASH_GOLDEN_CASES_H
 
+#include "base/random.h"
 #include "golden/generate.h"
 #include "model/case.h"
 
@@ -41,6 +42,9 @@ const char *dflash_case_next(const char *names, size_t *kind);
 
 /* Rows of the head that repeat (period) and how many there are, so that ties fall at the cut of selector_top. */
 const char *dflash_case_ties(const DflashGeometry *geometry, int64_t *period, int64_t *rows);
+
+/* The stream of a part of a case: "cases/<name>/<part>". */
+DflashRandom dflash_case_stream(uint64_t seed, const char *name, const char *part);
 
 /* Draws taps and h of an opened case whose sizes and operations are set. */
 DflashStatus dflash_case_fill(const DflashGeometry *geometry, const DflashWeights *weights, int flags, uint64_t seed,

@@ -57,10 +57,10 @@ static DflashStatus fill_normal(Fill *fill, uint64_t seed, const char *channels,
   return DFLASH_OK;
 }
 
-static DflashRandom case_stream(uint64_t seed, const DflashCase *c, const char *part) {
-  char name[128];
-  snprintf(name, sizeof name, "cases/%s/%s", c->name, part);
-  return dflash_random_stream(seed, name);
+DflashRandom dflash_case_stream(uint64_t seed, const char *name, const char *part) {
+  char text[128];
+  snprintf(text, sizeof text, "cases/%s/%s", name, part);
+  return dflash_random_stream(seed, text);
 }
 
 static void put_zeros(const DflashGeometry *g, DflashCase *c) {
@@ -80,15 +80,17 @@ static void put_outliers(const DflashGeometry *g, DflashCase *c) {
 static DflashStatus fill_exact(const DflashGeometry *g, const DflashWeights *weights, int flags, uint64_t seed,
                                DflashCase *c, DflashError *error) {
   int kind = flags & DFLASH_CASE_INTEGER ? DFLASH_EXACT_INTEGER : DFLASH_EXACT_24BIT;
-  dflash_exact_embeddings(kind, g, case_stream(seed, c, "h"), c->sizes.rows, c->h);
-  return dflash_exact_taps(kind, g, &weights->fc, case_stream(seed, c, "taps"), c->tap_rows, c->taps, error);
+  dflash_exact_embeddings(kind, g, dflash_case_stream(seed, c->name, "h"), c->sizes.rows, c->h);
+  return dflash_exact_taps(kind, g, &weights->fc, dflash_case_stream(seed, c->name, "taps"), c->tap_rows, c->taps,
+                           error);
 }
 
 DflashStatus dflash_case_fill(const DflashGeometry *geometry, const DflashWeights *weights, int flags, uint64_t seed,
                               DflashPool *pool, DflashCase *c, DflashError *error) {
   if (flags & DFLASH_CASE_EXACT) return fill_exact(geometry, weights, flags, seed, c, error);
-  Fill h = {.stream = case_stream(seed, c, "h"), .out = c->h, .hidden = geometry->hidden, .size = 0.5f};
-  Fill taps = {.stream = case_stream(seed, c, "taps"), .out = c->taps, .hidden = geometry->hidden, .size = 0.5f};
+  Fill h = {.stream = dflash_case_stream(seed, c->name, "h"), .out = c->h, .hidden = geometry->hidden, .size = 0.5f};
+  Fill taps = {
+      .stream = dflash_case_stream(seed, c->name, "taps"), .out = c->taps, .hidden = geometry->hidden, .size = 0.5f};
   h.width = geometry->hidden;
   taps.width = dflash_geometry_tap_width(geometry);
   DflashStatus status = fill_normal(&h, seed, "channels/h", c->sizes.rows, pool, error);

@@ -185,17 +185,27 @@ static void check_scale(DflashChecker *k, const char *label, int32_t stage, cons
   }
 }
 
+static void check_value_scales(DflashChecker *k, const char *label, int32_t stage, const DflashValue *stored,
+                               const DflashValue *computed) {
+  int64_t count = computed->rows * computed->width;
+  check_scale(k, label, stage, "alone", stored->alone, computed->alone, count);
+  check_scale(k, label, stage, "chain", stored->chain, computed->chain, count);
+}
+
 static void check_scales(DflashChecker *k, const Scales *s) {
   char label[64];
   int32_t stage;
   int64_t layer;
   for (int64_t i = 0; dflash_stage_walk(k->geometry, i, &stage, &layer); i++) {
     const DflashValue *value = dflash_case_value(k->c, stage, layer);
-    const DflashValue *stored = &s->stages[value - k->c->stages];
-    int64_t count = value->rows * value->width;
     dflash_stage_label(stage, layer, label);
-    check_scale(k, label, stage, "alone", stored->alone, value->alone, count);
-    check_scale(k, label, stage, "chain", stored->chain, value->chain, count);
+    check_value_scales(k, label, stage, &s->stages[value - k->c->stages], value);
+  }
+  for (layer = 0; layer < k->c->layers; layer++) {
+    snprintf(label, sizeof label, "context_state.k/%" PRId64, layer);
+    check_value_scales(k, label, DFLASH_STAGE_HELD_K, &s->held_k[layer], &k->c->held_k[layer]);
+    snprintf(label, sizeof label, "context_state.v/%" PRId64, layer);
+    check_value_scales(k, label, DFLASH_STAGE_HELD_V, &s->held_v[layer], &k->c->held_v[layer]);
   }
   int64_t scores = k->c->sizes.n_draft * k->geometry->selector_top;
   check_scale(k, "select", DFLASH_STAGE_SELECT, "alone", s->alone, k->c->tokens.alone, scores);

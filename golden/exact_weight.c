@@ -143,7 +143,8 @@ static int choose_role(int kind, const DflashWeightEntry *entry) {
 /* A dense row of n terms deviates by about 2 * sqrt(n) units. */
 static int choose_unit(int role, const DflashWeightEntry *entry, int64_t cols) {
   int kernel = dflash_draw_ends_with(entry->name, "kernel_projection.weight");
-  if (role == ROLE_SINGLE) return kernel ? -3 : -1;
+  int small = kernel || dflash_draw_ends_with(entry->name, "gate_proj.weight"); /* silu of -90 has a denormal value */
+  if (role == ROLE_SINGLE) return small ? -3 : -2;
   uint64_t terms = (uint64_t)(cols < WIDTH_LIMIT ? cols : WIDTH_LIMIT);
   int unit = 0;
   for (uint64_t size = dflash_draw_root(4 * terms); size > 1; size >>= 1) unit--;

@@ -32,13 +32,12 @@ typedef struct DflashRecipe {
 
 /* Defaults of a preset; NULL or "" leaves the geometry empty, for weights from files. */
 DflashStatus dflash_recipe_open(const char *preset, DflashRecipe *recipe, DflashError *error);
-/* From a stored recipe attribute; strings point into `text`'s parsed copy, owned by *owner (cJSON_Delete). */
+/* From a stored recipe attribute; strings point into `text`'s parsed copy, owned by *owner (cJSON_Delete). A person
+ * may write a preset with changes instead of a whole geometry: {"preset": "tiny", "set": {"conv_kernel": "3"}}, as
+ * golden/recipes/ does. */
 struct cJSON;
 DflashStatus dflash_recipe_from_json(const char *text, DflashRecipe *recipe, struct cJSON **owner, DflashError *error);
 char *dflash_recipe_to_json(const DflashRecipe *recipe); /* free() */
-/* The same from a file that a person wrote (golden/recipes/ has some): a preset with changes instead of a whole
- * geometry will do, {"preset": "tiny", "set": {"conv_kernel": "3"}, "cases": "main"}. */
-DflashStatus dflash_recipe_read(const char *path, DflashRecipe *recipe, struct cJSON **owner, DflashError *error);
 
 typedef struct DflashMakeResult {
   char inputs_hash[65], values_hash[65];

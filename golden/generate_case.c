@@ -31,7 +31,7 @@ static DflashStatus set_sizes(const DflashMaterial *m, const DflashCasePlan *pla
   DflashStatus status =
       dflash_context_replay(c->ops, c->op_count, &c->context_first, &c->sizes.context_len, NULL, &last_push, error);
   if (status != DFLASH_OK) return status;
-  DflashRandom tokens = dflash_random_stream(m->recipe.seed, c->name);
+  DflashRandom tokens = dflash_case_stream(m->recipe.seed, c->name, "anchor");
   c->sizes.rows = plan->rows;
   c->sizes.n_draft = plan->n_draft;
   c->sizes.head_width = plan->head_width;
@@ -62,35 +62,36 @@ DflashStatus dflash_material_inputs(const DflashMaterial *material, size_t kind,
 
 /* ---- trust ---- */
 
-static double zero_share(const DflashValue *value) {
-  int64_t zeros = 0, count = value->rows * value->width;
-  for (int64_t i = 0; i < count; i++) zeros += value->data[i] == 0.0f;
-  return (double)zeros / (double)count;
-}
+typedef struct Shares {
+  int64_t count, zeros, largest; /* elements in all, zeros, and those that hold the largest magnitude */
+} Shares;
 
-/* The share of elements that hold the largest magnitude: all of them when the value is constant. */
-static double largest_share(const DflashValue *value) {
-  int64_t same = 0, count = value->rows * value->width;
-  float largest = -1.0f;
-  for (int64_t i = 0; i < count; i++) {
+static Shares count_shares(const DflashValue *value) {
+  Shares shares = {.count = value->rows * value->width};
+  float top = 0.0f;
+  for (int64_t i = 0; i < shares.count; i++) {
     float magnitude = value->data[i] < 0.0f ? -value->data[i] : value->data[i];
-    if (magnitude > largest) same = 0;
-    if (magnitude > largest) largest = magnitude;
-    same += magnitude == largest;
+    shares.zeros += magnitude == 0.0f;
+    if (magnitude > top) shares.largest = 0;
+    if (magnitude > top) top = magnitude;
+    shares.largest += magnitude == top;
   }
-  return (double)same / (double)count;
+  return shares;
 }
 
+/* The same limits by which a comparison later calls a value not trusted. */
 const char *dflash_case_untrusted(const DflashCase *c, const DflashGeometry *geometry, char label[64], double *share) {
-  const double limit = 0.3;
   int32_t stage;
   int64_t layer;
   for (int64_t i = 0; dflash_stage_walk(geometry, i, &stage, &layer); i++) {
     const DflashValue *value = dflash_case_value(c, stage, layer);
-    if (!value->data || value->rows * value->width == 0) continue;
+    if (!value->data || value->rows * value->width < 2) continue;
+    Shares shares = count_shares(value);
+    int64_t most = shares.zeros > shares.largest ? shares.zeros : shares.largest;
+    *share = (double)most / (double)shares.count;
     dflash_stage_label(stage, layer, label);
-    if ((*share = zero_share(value)) > limit) return "zeros";
-    if (value->rows * value->width > 8 && (*share = largest_share(value)) > limit) return "its largest magnitude";
+    if (10 * shares.zeros > 3 * shares.count) return "zeros";
+    if (10 * shares.largest > 3 * shares.count) return "its largest magnitude";
   }
   return NULL;
 }

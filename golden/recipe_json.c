@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "golden/draw.h"
 #include "golden/recipe.h"
 #include "model/json.h"
@@ -175,17 +174,5 @@ DflashStatus dflash_recipe_from_json(const char *text, DflashRecipe *recipe, cJS
   if (status == DFLASH_OK) return DFLASH_OK;
   cJSON_Delete(*owner);
   *owner = NULL;
-  return status;
-}
-
-DflashStatus dflash_recipe_read(const char *path, DflashRecipe *recipe, cJSON **owner, DflashError *error) {
-  char *text = NULL;
-  uint64_t size;
-  *owner = NULL;
-  DflashStatus status = dflash_read_file(path, DFLASH_JSON_LIMIT, &text, &size, error);
-  if (status != DFLASH_OK) return status;
-  status = dflash_recipe_from_json(text, recipe, owner, error);
-  free(text);
-  if (status != DFLASH_OK) dflash_error_prefix(error, "%s", path);
   return status;
 }

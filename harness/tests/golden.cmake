@@ -1,0 +1,6 @@
+dflash_test(draw LIBS dflash_golden)
+dflash_test(cases LIBS dflash_golden)
+dflash_test(recipe LIBS dflash_golden)
+dflash_test(exact LIBS dflash_golden LABELS golden)
+dflash_test(generate LIBS dflash_golden LABELS golden)
+dflash_test(check LIBS dflash_golden LABELS golden)
