@@ -119,7 +119,8 @@ static DflashStatus check_form(const DflashTensor *tensor, const char *name, Dfl
   if (status != DFLASH_OK) return dflash_error_prefix(error, "%s", name), status;
   if (tensor->bytes != bytes || !tensor->data)
     return dflash_error_set(error, DFLASH_INVALID_DATA, "%s: %" PRIu64 " bytes%s; expected %" PRIu64, name,
-                            tensor->bytes, tensor->data ? "" : " at no address", bytes);
+                            tensor->bytes, tensor->data ? "" : " at no address", bytes),
+           DFLASH_INVALID_DATA;
   return DFLASH_OK;
 }
 

@@ -72,7 +72,7 @@ void dflash_tensor_row(const DflashTensor *tensor, int64_t row, int64_t begin, i
 }
 
 double dflash_tensor_at(const DflashTensor *tensor, int64_t row, int64_t col) {
-  double value;
+  double value = 0;
   dflash_tensor_row(tensor, row, col, 1, &value);
   return value;
 }

@@ -14,7 +14,7 @@ static const double widest_range = 0x1p-12;
 /* A little clipping often costs less than the coarser steps that avoid it: scales down to this share of the one that
  * clips nothing are tried. */
 static const double least_share = 0.8;
-enum { TRIALS = 4 };
+enum { TRIALS = 3 };
 
 /* The smallest scale at which -8 .. 7 reaches every value of the group. */
 static double reaching_scale(const float *values) {
@@ -27,6 +27,20 @@ static double reaching_scale(const float *values) {
   return fmax(high / 7, -low / 8);
 }
 
+/* log2 of a positive value by the series of atanh: unlike libm's it gives the same bits everywhere, and with them the
+ * same encoding. |t| is at most 0.172, so what follows the last term is below 2^-60. */
+static double portable_log2(double value) {
+  int exponent;
+  double mantissa = frexp(value, &exponent); /* 0.5 .. 1 */
+  if (mantissa < 0.70710678118654752) {
+    mantissa *= 2;
+    exponent--;
+  }
+  double t = (mantissa - 1) / (mantissa + 1), sum = 0;
+  for (int k = 23; k > 0; k -= 2) sum = sum * (t * t) + 1.0 / k;
+  return exponent + 2.8853900817779268 * t * sum; /* 2 / ln 2 */
+}
+
 static void choose_ladder(const double *scales, int64_t groups, uint16_t *lo, uint16_t *step) {
   double largest = 0, smallest = INFINITY;
   for (int64_t g = 0; g < groups; g++) {
@@ -36,8 +50,8 @@ static void choose_ladder(const double *scales, int64_t groups, uint16_t *lo, ui
   *lo = *step = 0;
   if (largest == 0) return;
   smallest = fmax(smallest * least_share, largest * widest_range);
-  *lo = dflash_f16_round((float)fmax(log2(smallest), -149)); /* the first rung never underflows to 0 */
-  double distance = log2(largest) - (double)dflash_f16_decode(*lo);
+  *lo = dflash_f16_round((float)fmax(portable_log2(smallest), -149)); /* the first rung never underflows to 0 */
+  double distance = portable_log2(largest) - (double)dflash_f16_decode(*lo);
   if (distance > 0) *step = dflash_f16_round_up(distance / (DFLASH_Q4TP_RUNGS - 1));
 }
 
@@ -47,19 +61,23 @@ static int first_rung_reaching(const float rungs[DFLASH_Q4TP_RUNGS], double scal
   return code;
 }
 
-/* Nearest code 0 .. 15 at a scale with this inverse. */
+/* Nearest code 0 .. 15 at a scale with this inverse. Clamped before the conversion, which makes it free of branches. */
 static int quantise(double value, double inverse) {
   double code = value * inverse + 8.5;
-  return code < 0 ? 0 : code > 15 ? 15 : (int)code;
+  code = code > 0 ? code : 0;
+  code = code < 15 ? code : 15;
+  return (int)code;
 }
 
+/* Four sums, so that one addition need not wait for the one before it. */
 static double squared_error(const float *values, double scale) {
-  double sum = 0, inverse = 1 / scale;
-  for (int i = 0; i < DFLASH_Q4TP_GROUP; i++) {
-    double value = (double)values[i], difference = value - (quantise(value, inverse) - 8) * scale;
-    sum += difference * difference;
-  }
-  return sum;
+  double sums[4] = {0}, inverse = 1 / scale;
+  for (int i = 0; i < DFLASH_Q4TP_GROUP; i += 4)
+    for (int k = 0; k < 4; k++) {
+      double value = (double)values[i + k], difference = value - (quantise(value, inverse) - 8) * scale;
+      sums[k] += difference * difference;
+    }
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
 /* The rungs from the one that clips nothing down to least_share of it, at most TRIALS of them, evenly spread; the one
@@ -84,7 +102,7 @@ static void write_group(const float *values, double scale, unsigned char nibbles
   }
 }
 
-static void write_code(unsigned char *codes, int64_t group, int code) {
+static void write_code(unsigned char *codes, int64_t group, unsigned code) {
   unsigned char *at = codes + group * 5 / 8;
   int shift = (int)(group * 5 % 8);
   at[0] |= (unsigned char)(code << shift);
@@ -104,7 +122,7 @@ static void encode_row(const float *values, int64_t groups, double *scales, unsi
     const float *group = values + g * DFLASH_Q4TP_GROUP;
     int code = scales[g] > 0 ? choose_code(group, scales[g], rungs) : 0;
     write_group(group, (double)rungs[code], nibbles + g * 16);
-    write_code(codes, g, code);
+    write_code(codes, g, (unsigned)code);
   }
 }
 
