@@ -85,8 +85,8 @@ static void decode_q8_2f(const unsigned char *data, int64_t rows, int64_t cols, 
 
 /* Scales of a row's groups go up by equal steps: t[0] = 2^lo, t[c] = t[c - 1] * 2^step. */
 static void make_ladder(float lo, float step, float rungs[Q4TP_RUNGS]) {
-  const float factor = (float)exp2(step);
-  rungs[0] = (float)exp2(lo);
+  const float factor = (float)exp2((double)step);
+  rungs[0] = (float)exp2((double)lo);
   for (int c = 1; c < Q4TP_RUNGS; c++) rungs[c] = rungs[c - 1] * factor;
 }
 

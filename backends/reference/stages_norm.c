@@ -24,7 +24,7 @@ void reference_stage_norm(DflashModel *model, const DflashStageCall *call) {
 static void rotate_row(const DflashModel *model, int64_t position, int64_t heads, float *row) {
   const int64_t head_dim = model->geometry.head_dim, half = head_dim / 2;
   for (int64_t i = 0; i < half; i++) {
-    const float angle = (float)position * model->inv_freq[i];
+    const double angle = (double)((float)position * model->inv_freq[i]);
     const float cosine = (float)cos(angle), sine = (float)sin(angle);
     for (int64_t head = 0; head < heads; head++) {
       float *lo = row + head * head_dim + i, *hi = lo + half;

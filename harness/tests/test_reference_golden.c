@@ -55,7 +55,7 @@ static void compare(const char *how, const char *label, const float *got, const 
   double largest = 0, worst = 0;
   for (int64_t i = 0; i < count; i++) {
     if (!isfinite(got[i])) fail_msg("%s %s: element %d is not finite", how, label, (int)i);
-    largest = fmax(largest, fabs(golden[i]));
+    largest = fmax(largest, fabs((double)golden[i]));
     worst = fmax(worst, fabs((double)got[i] - golden[i]));
   }
   if (worst > bound * largest) fail_msg("%s %s: off by %g of %g", how, label, worst, largest);

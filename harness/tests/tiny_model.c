@@ -182,7 +182,7 @@ void tiny_open(TinyModel *tiny, DflashGeometry geometry, unsigned seed) {
   *tiny = (TinyModel){.geometry = geometry};
   tiny->layers = dflash_alloc((size_t)g->layers, sizeof *tiny->layers);
   tiny->inv_freq = dflash_alloc((size_t)g->head_dim / 2, sizeof(float));
-  assert_true(tiny->layers != NULL && tiny->inv_freq != NULL);
+  if (tiny->layers == NULL || tiny->inv_freq == NULL) abort();
   for (int64_t i = 0; i < g->head_dim / 2; i++)
     tiny->inv_freq[i] = (float)pow(g->rope_theta, -2.0 * (double)i / (double)g->head_dim);
   for (int64_t l = 0; l < g->layers; l++) fill_layer(&tiny->layers[l], g, 100 * seed + (unsigned)l, (unsigned)l);
@@ -205,7 +205,7 @@ void tiny_close(TinyModel *tiny) {
   DflashWeights *w = &tiny->weights;
   DflashTensor *shared[] = {&w->fc,          &w->hidden_norm, &w->norm, &w->selector_hidden,
                             &w->predecessor, &w->successor,   &w->head};
-  for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) release(shared[i]);
+  for (size_t i = 0; i < sizeof shared / sizeof(DflashTensor *); i++) release(shared[i]);
   for (int64_t l = 0; l < tiny->geometry.layers; l++) {
     DflashLayerWeights *y = &tiny->layers[l];
     DflashTensor *own[] = {&y->input_layernorm,
@@ -223,7 +223,7 @@ void tiny_close(TinyModel *tiny) {
                            &y->attention_conv_kernel,
                            &y->mlp_conv_base,
                            &y->mlp_conv_kernel};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++) release(own[i]);
+    for (size_t i = 0; i < sizeof own / sizeof(DflashTensor *); i++) release(own[i]);
   }
   free(tiny->inv_freq);
   free(tiny->layers);
