@@ -87,6 +87,7 @@ static DflashStatus read_descriptor(int descriptor, const char *path, uint64_t l
     if (*size > limit)
       return dflash_error_set(error, DFLASH_INVALID_DATA, "%s: larger than %llu bytes, the most that is read here",
                               path, (unsigned long long)limit);
+    (*text)[*size] = '\0';
     if (got == 0) return DFLASH_OK;
   }
 }
@@ -98,10 +99,7 @@ DflashStatus dflash_read_file(const char *path, uint64_t limit, char **text, uin
   if (descriptor < 0) return fail_open(path, error);
   DflashStatus status = read_descriptor(descriptor, path, limit, text, size, error);
   close(descriptor);
-  if (status == DFLASH_OK) {
-    (*text)[*size] = '\0';
-    return DFLASH_OK;
-  }
+  if (status == DFLASH_OK) return DFLASH_OK;
   free(*text);
   *text = NULL;
   *size = 0;

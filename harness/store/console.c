@@ -51,9 +51,10 @@ static void print_model(DflashConsole *console, const cJSON *record) {
 static void print_summary(const DflashConsole *console, const cJSON *record) {
   static const char *const counts[] = {"passed", "failed", "skipped", "not_run", "resumed", "bad_input"};
   char elapsed[DFLASH_UNITS_MAX];
+  double cases = dflash_field_number(record, "cases");
   bool good = dflash_field_number(record, "exit") == 0;
-  dflash_table_text(console->file, console->coloured, good ? DFLASH_COLOUR_GOOD : DFLASH_COLOUR_BAD, "%.0f cases",
-                    dflash_field_number(record, "cases"));
+  dflash_table_text(console->file, console->coloured, good ? DFLASH_COLOUR_GOOD : DFLASH_COLOUR_BAD, "%.0f case%s",
+                    cases, cases == 1 ? "" : "s");
   const char *between = ": ";
   for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
     double count = dflash_field_number(record, counts[i]);

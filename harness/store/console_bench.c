@@ -33,7 +33,7 @@ static void print_title(const DflashConsole *console, const cJSON *record) {
   const cJSON *parity = dflash_field(record, "parity");
   const char *hot = dflash_field_true(record, "cold")        ? "cold: caches evicted before each sample"
                     : dflash_field_true(record, "cache_hot") ? "cache-hot"
-                                                             : "not evicted, larger than the cache";
+                                                             : "caches as they were";
   char score[DFLASH_UNITS_MAX];
   dflash_table_text(console->file, console->coloured, DFLASH_COLOUR_HEAD, "%s %s %s: %s on %s, profile %s",
                     dflash_field_text(record, "what"), dflash_field_text(record, "file"),

@@ -87,16 +87,14 @@ static int print_verdicts(const DflashConsole *console) {
   DflashTable table = {.columns = "lllrrrrll"};
   int shown = 0, left_out = 0;
   const cJSON *verdict;
-  dflash_table_head(&table, "outcome,mode,stage,score,got,expected,off,place,pattern");
   cJSON_ArrayForEach(verdict, console->verdicts) {
     bool failure = is_failure(verdict);
     bool wanted = failure && !dflash_field_true(verdict, "inherited") && shown < MOST_FAILURES;
     left_out += failure && !wanted && !console->verbose;
     if (!wanted && !console->verbose) continue;
+    if (shown++ == 0) dflash_table_head(&table, "outcome,mode,stage,score,got,expected,off,place,pattern");
     add_verdict(&table, verdict);
-    shown++;
   }
-  if (shown == 0) table.count = 0;
   dflash_table_print(&table, console->file, INDENT, console->coloured);
   return left_out;
 }

@@ -57,71 +57,60 @@ static void append_details(DflashText *out, const cJSON *record) {
   dflash_text_free(&details);
 }
 
-static const char *reason(const cJSON *record) {
-  static const char *const names[] = {"message", "note", "place", "outcome"};
-  const char *text = "";
-  for (size_t i = 0; i < sizeof names / sizeof names[0] && !*text; i++) text = dflash_field_text(record, names[i]);
-  return text;
+/* The first of message and note, else what a value was and should have been, else nothing. */
+static void append_reason(DflashText *out, const cJSON *record) {
+  const char *message = dflash_field_text(record, "message"), *note = dflash_field_text(record, "note");
+  const char *place = dflash_field_text(record, "place");
+  if (*message || *note) {
+    dflash_text_append(out, ": %s", *message ? message : note);
+  } else if (*place) {
+    dflash_text_append(out, " at %s: got %.9g, expected %.9g, score %.3g", place, dflash_field_number(record, "got"),
+                       dflash_field_number(record, "expected"), dflash_field_number(record, "score"));
+  }
 }
 
-static void append_skipped(DflashText *out, const cJSON *record, const char *outcome) {
+/* <skipped/>, <failure> or <error> with a message of one line. */
+static void append_element(DflashText *out, const cJSON *record, const char *element) {
   DflashText message = {0};
-  dflash_text_append(&message, "%s", outcome);
-  const char *covered_by = dflash_field_text(record, "covered_by"), *why = reason(record);
-  if (*covered_by) dflash_text_append(&message, " by %s", covered_by);
-  if (strcmp(why, outcome) != 0) dflash_text_append(&message, ": %s", why);
-  dflash_text_append(out, "<skipped");
-  dflash_xml_attribute(out, "message", message.data ? message.data : outcome);
-  dflash_text_append(out, "/>");
+  const char *outcome = dflash_field_text(record, "outcome"), *covered_by = dflash_field_text(record, "covered_by");
+  bool skipped = strcmp(element, "skipped") == 0;
+  dflash_text_append(&message, "%s%s%s", outcome, *covered_by ? " by " : "", covered_by);
+  append_reason(&message, record);
+  dflash_text_append(out, "<%s", element);
+  if (!skipped) dflash_xml_attribute(out, "type", outcome);
+  dflash_xml_attribute(out, "message", message.data ? message.data : "");
+  dflash_text_append(out, ">");
+  if (!skipped) append_details(out, record);
+  dflash_text_append(out, "</%s>", element);
   out->failed |= message.failed;
   dflash_text_free(&message);
 }
 
-static void append_wrong(DflashText *out, const cJSON *record, const char *outcome, const char *element) {
-  dflash_text_append(out, "<%s", element);
-  dflash_xml_attribute(out, "type", outcome);
-  dflash_xml_attribute(out, "message", reason(record));
-  dflash_text_append(out, ">");
-  append_details(out, record);
-  dflash_text_append(out, "</%s>", element);
-}
-
 static void append_outcome(Junit *junit, const cJSON *record) {
-  const char *outcome = dflash_field_text(record, "outcome");
   junit->tests++;
-  switch (dflash_outcome_class(outcome)) {
+  switch (dflash_outcome_class(dflash_field_text(record, "outcome"))) {
   case DFLASH_OUTCOME_PASSED:
     return;
   case DFLASH_OUTCOME_SKIPPED:
     junit->skipped++;
-    append_skipped(&junit->cases, record, outcome);
+    append_element(&junit->cases, record, "skipped");
     return;
   case DFLASH_OUTCOME_BROKEN:
     junit->errors++;
-    append_wrong(&junit->cases, record, outcome, "error");
+    append_element(&junit->cases, record, "error");
     return;
   case DFLASH_OUTCOME_FAILED:
     junit->failures++;
-    append_wrong(&junit->cases, record, outcome, "failure");
+    append_element(&junit->cases, record, "failure");
     return;
   }
 }
 
-static void append_verdict(Junit *junit, const cJSON *record) {
-  char label[128];
-  dflash_text_append(&junit->cases, "    <testcase");
-  append_class(&junit->cases, record, dflash_field_text(record, "mode"));
-  dflash_xml_attribute(&junit->cases, "name", dflash_record_label(record, label, sizeof label));
-  dflash_text_append(&junit->cases, ">");
-  append_outcome(junit, record);
-  dflash_text_append(&junit->cases, "</testcase>\n");
-}
-
-static void append_case(Junit *junit, const cJSON *record) {
+static void append_test(Junit *junit, const cJSON *record, const char *mode, const char *name) {
   double elapsed = dflash_field_number(record, "elapsed_s");
   dflash_text_append(&junit->cases, "    <testcase");
-  append_class(&junit->cases, record, "");
-  dflash_xml_attribute(&junit->cases, "name", "case");
+  append_class(&junit->cases, record, mode);
+  dflash_xml_attribute(&junit->cases, "name", name);
   if (isfinite(elapsed)) {
     dflash_text_append(&junit->cases, " time=\"%.6f\"", elapsed);
     junit->elapsed_s += elapsed;
@@ -129,6 +118,11 @@ static void append_case(Junit *junit, const cJSON *record) {
   dflash_text_append(&junit->cases, ">");
   append_outcome(junit, record);
   dflash_text_append(&junit->cases, "</testcase>\n");
+}
+
+static void append_verdict(Junit *junit, const cJSON *record) {
+  char label[128];
+  append_test(junit, record, dflash_field_text(record, "mode"), dflash_record_label(record, label, sizeof label));
 }
 
 static void append_property(DflashText *out, const cJSON *item) {
@@ -175,7 +169,7 @@ static DflashStatus junit_record(void *self, const cJSON *record, DflashError *e
   if (dflash_record_is(record, "run")) append_run(junit, record);
   if (dflash_record_is(record, "verdict")) append_verdict(junit, record);
   if (!dflash_record_is(record, "case")) return DFLASH_OK;
-  append_case(junit, record);
+  append_test(junit, record, "", "case");
   return write_whole(junit, error);
 }
 

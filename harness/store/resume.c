@@ -73,19 +73,29 @@ static DflashStatus read_lines(DflashResume *resume, const char *path, const Dfl
   return DFLASH_OK;
 }
 
-DflashStatus dflash_resume_open(const char *path, DflashResume **resume, DflashError *error) {
-  *resume = calloc(1, sizeof **resume);
-  if (*resume) (*resume)->cases = cJSON_CreateArray();
-  DflashStatus status = DFLASH_OK;
+static DflashStatus read_file(DflashResume *resume, const char *path, DflashError *error) {
   DflashMapping file = {0};
-  if (!*resume || !(*resume)->cases) status = dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory to resume");
-  if (status == DFLASH_OK && access(path, F_OK) == 0) status = dflash_map_file(path, &file, error);
+  DflashStatus status = DFLASH_OK;
+  if (access(path, F_OK) == 0) status = dflash_map_file(path, &file, error);
   if (status == DFLASH_OK) status = check_beginning(path, &file, error);
-  if (status == DFLASH_OK) status = read_lines(*resume, path, &file, error);
+  if (status == DFLASH_OK) status = read_lines(resume, path, &file, error);
   dflash_unmap_file(&file);
-  if (status == DFLASH_OK) return DFLASH_OK;
-  dflash_resume_close(*resume);
+  return status;
+}
+
+DflashStatus dflash_resume_open(const char *path, DflashResume **resume, DflashError *error) {
   *resume = NULL;
+  DflashResume *made = calloc(1, sizeof *made);
+  if (made) made->cases = cJSON_CreateArray();
+  if (!made || !made->cases) {
+    dflash_resume_close(made);
+    return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "%s: no memory to resume", path);
+  }
+  DflashStatus status = read_file(made, path, error);
+  if (status == DFLASH_OK)
+    *resume = made;
+  else
+    dflash_resume_close(made);
   return status;
 }
 

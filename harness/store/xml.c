@@ -9,7 +9,8 @@ static bool is_xml(const char *at, size_t length) {
          (length == 3 && memcmp(at, "\xef\xbf\xbe", 3) != 0 && memcmp(at, "\xef\xbf\xbf", 3) != 0);
 }
 
-static const char *reference(char byte) {
+/* A reader turns tabs and line ends of an attribute into blanks, and carriage returns anywhere into line ends. */
+static const char *reference(char byte, bool in_attribute) {
   switch (byte) {
   case '&':
     return "&amp;";
@@ -20,9 +21,9 @@ static const char *reference(char byte) {
   case '"':
     return "&quot;";
   case '\t':
-    return "&#9;";
+    return in_attribute ? "&#9;" : NULL;
   case '\n':
-    return "&#10;";
+    return in_attribute ? "&#10;" : NULL;
   case '\r':
     return "&#13;";
   default:
@@ -30,10 +31,10 @@ static const char *reference(char byte) {
   }
 }
 
-void dflash_xml_text(DflashText *out, const char *text) {
+static void append(DflashText *out, const char *text, bool in_attribute) {
   while (*text) {
     size_t length = dflash_utf8_length(text);
-    const char *escaped = reference(*text);
+    const char *escaped = reference(*text, in_attribute);
     if (escaped)
       dflash_text_bytes(out, escaped, strlen(escaped));
     else if (is_xml(text, length))
@@ -44,8 +45,10 @@ void dflash_xml_text(DflashText *out, const char *text) {
   }
 }
 
+void dflash_xml_text(DflashText *out, const char *text) { append(out, text, false); }
+
 void dflash_xml_attribute(DflashText *out, const char *name, const char *value) {
   dflash_text_append(out, " %s=\"", name);
-  dflash_xml_text(out, value);
+  append(out, value, true);
   dflash_text_append(out, "\"");
 }

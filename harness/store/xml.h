@@ -4,11 +4,10 @@
 
 #include "base/text.h"
 
-/* Appends any bytes as character data: markup escaped, what XML cannot hold replaced by U+FFFD. Right in attribute
- * values (in double quotes) too: tabs and line ends become character references. */
+/* Appends any bytes as character data: markup escaped, what XML cannot hold replaced by U+FFFD. */
 void dflash_xml_text(DflashText *out, const char *text);
 
-/* Appends ` name="value"`. */
+/* Appends ` name="value"`; tabs and line ends of the value become character references. */
 void dflash_xml_attribute(DflashText *out, const char *name, const char *value);
 
 #endif

@@ -27,7 +27,7 @@ static void a_passed_case_is_one_line(void **state) {
                       "500.0 ms\n"
                       "  pass          two                           1 passed, 0 failed, 0 other  largest score 0.25  "
                       "500.0 ms\n"
-                      "1 cases: 1 passed, 0 failed; 750.0 ms; exit status 0\n");
+                      "1 case: 1 passed, 0 failed; 750.0 ms; exit status 0\n");
   free(text);
 }
 

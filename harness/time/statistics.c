@@ -62,7 +62,8 @@ static double student_t(int degrees) {
 /* Many samples: the spread of the medians of contiguous batches, which neighbours that resemble each other do not
  * make smaller, carries over to the median of all. */
 static void interval_from_batches(const double *samples, int64_t n, double *scratch, DflashStatistics *out) {
-  int batches = (int)fmin(fmax(floor(sqrt((double)n)), MIN_BATCHES), MAX_BATCHES);
+  int batches = n < MAX_BATCHES * MAX_BATCHES ? (int)sqrt((double)n) : MAX_BATCHES;
+  if (batches < MIN_BATCHES) batches = MIN_BATCHES;
   double medians[MAX_BATCHES], mean = 0, squares = 0;
   for (int b = 0; b < batches; b++) {
     int64_t begin = n / batches * b + (b < n % batches ? b : n % batches);
