@@ -112,12 +112,10 @@ static DflashStatus take_mappings(DflashShards *shards, DflashCheckpoint *checkp
 
 static DflashStatus import_weights(DflashShards *shards, DflashCheckpoint *checkpoint, DflashError *error) {
   int64_t count = dflash_weight_count(&checkpoint->geometry);
-  DflashTensor *tensors = dflash_alloc((size_t)count, sizeof *tensors);
   checkpoint->owned = dflash_alloc((size_t)count, sizeof *checkpoint->owned);
-  DflashStatus status = DFLASH_OK;
-  if (tensors == NULL || checkpoint->owned == NULL)
-    status = dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "checkpoint: out of memory");
-  if (status == DFLASH_OK) status = import_all(shards, checkpoint, tensors, count, error);
+  DflashTensor *tensors = checkpoint->owned == NULL ? NULL : dflash_alloc((size_t)count, sizeof *tensors);
+  if (tensors == NULL) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "checkpoint: out of memory");
+  DflashStatus status = import_all(shards, checkpoint, tensors, count, error);
   if (status == DFLASH_OK) status = fill_set(checkpoint, tensors, count, error);
   if (status == DFLASH_OK) status = take_mappings(shards, checkpoint, error);
   free(tensors);

@@ -20,6 +20,7 @@ typedef struct Target {
   DflashMapping mapping; /* of a CMF file */
   DflashCmf cmf;
   DflashShards shards;
+  DflashMapping *taken; /* of the file that the head was found in */
 } Target;
 
 static const char *const head_names[] = {"lm_head.weight"};
@@ -50,18 +51,16 @@ static void close_target(Target *target) {
   dflash_unmap_file(&target->mapping);
 }
 
-/* The tensor, and in *mapping the file that it lies in. DFLASH_UNAVAILABLE: the target has no such tensor. */
-static DflashStatus find_tensor(Target *target, const char *name, DflashTensor *tensor, DflashMapping **mapping,
-                                DflashError *error) {
+/* DFLASH_UNAVAILABLE: the target has no such tensor. */
+static DflashStatus find_tensor(Target *target, const char *name, DflashTensor *tensor, DflashError *error) {
   if (!target->is_cmf) {
     int64_t shard;
     DflashStatus status = dflash_shards_find(&target->shards, name, tensor, &shard, error);
-    if (status == DFLASH_OK) *mapping = &target->shards.shards[shard].mapping;
+    if (status == DFLASH_OK) target->taken = &target->shards.shards[shard].mapping;
     return status;
   }
   const DflashCmfRecord *record = dflash_cmf_find(&target->cmf, name);
   if (record == NULL) return dflash_error_set(error, DFLASH_UNAVAILABLE, "tensor %s is missing", name);
-  *mapping = &target->mapping;
   DflashStatus status = dflash_cmf_tensor(&target->cmf, record, tensor, error);
   if (status != DFLASH_OK) dflash_error_prefix(error, "%s", target->path);
   return status;
@@ -69,10 +68,10 @@ static DflashStatus find_tensor(Target *target, const char *name, DflashTensor *
 
 /* Takes the first of the names that the target has. */
 static DflashStatus find_named(Target *target, const char *const *names, size_t count, DflashHead *head,
-                               DflashMapping **mapping, DflashError *error) {
+                               DflashError *error) {
   DflashStatus status = DFLASH_UNAVAILABLE;
   for (size_t i = 0; i < count && status == DFLASH_UNAVAILABLE; i++) {
-    status = find_tensor(target, names[i], &head->tensor, mapping, error);
+    status = find_tensor(target, names[i], &head->tensor, error);
     if (status == DFLASH_OK) snprintf(head->name, sizeof head->name, "%s", names[i]);
   }
   return status;
@@ -114,11 +113,10 @@ static DflashStatus check_tied(const Target *target, DflashError *error) {
   return status;
 }
 
-static DflashStatus find_head(Target *target, DflashHead *head, DflashMapping **mapping, DflashError *error) {
-  DflashStatus status = find_named(target, head_names, sizeof head_names / sizeof head_names[0], head, mapping, error);
+static DflashStatus find_head(Target *target, DflashHead *head, DflashError *error) {
+  DflashStatus status = find_named(target, head_names, sizeof head_names / sizeof head_names[0], head, error);
   if (status != DFLASH_UNAVAILABLE) return status;
-  status =
-      find_named(target, embedding_names, sizeof embedding_names / sizeof embedding_names[0], head, mapping, error);
+  status = find_named(target, embedding_names, sizeof embedding_names / sizeof embedding_names[0], head, error);
   if (status == DFLASH_UNAVAILABLE)
     return dflash_error_set(error, DFLASH_INVALID_DATA,
                             "%s: no head: neither lm_head.weight nor an embedding (model.embed_tokens.weight, "
@@ -142,15 +140,14 @@ static DflashStatus check_head(const Target *target, const DflashGeometry *geome
 }
 
 DflashStatus dflash_head_open(const char *path, const DflashGeometry *geometry, DflashHead *head, DflashError *error) {
-  Target target = {0};
-  DflashMapping *mapping = NULL;
+  Target target = {.taken = &target.mapping};
   *head = (DflashHead){0};
   DflashStatus status = open_target(path, &target, error);
-  if (status == DFLASH_OK) status = find_head(&target, head, &mapping, error);
+  if (status == DFLASH_OK) status = find_head(&target, head, error);
   if (status == DFLASH_OK) status = check_head(&target, geometry, head, error);
   if (status == DFLASH_OK) {
-    head->mapping = *mapping;
-    *mapping = (DflashMapping){0};
+    head->mapping = *target.taken;
+    *target.taken = (DflashMapping){0};
   } else {
     dflash_head_close(head);
   }
