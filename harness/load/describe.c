@@ -58,7 +58,7 @@ static bool chunks_whole(hid_t dataset, hid_t list, hid_t space) {
     if (chunk[i] == 0) return false;
     if (__builtin_mul_overflow(expected, shape[i] / chunk[i] + (shape[i] % chunk[i] != 0), &expected)) return false;
   }
-  return H5Dget_num_chunks(dataset, H5S_ALL, &held) >= 0 && held == expected;
+  return H5Dget_num_chunks(dataset, space, &held) >= 0 && held == expected;
 }
 
 static bool describe_layout(hid_t dataset, hid_t space, DflashStored *found) {

@@ -32,8 +32,6 @@ static DflashStatus read_member(const Reading *reading, const DflashNode *parent
   const DflashGeometry *geometry = &reading->golden->geometry;
   DflashWanted wanted = {.element = DFLASH_ELEMENT_F32};
   wanted.rank = dflash_stage_shape(geometry, &reading->c->sizes, stage, wanted.shape);
-  value->rows = dflash_stage_rows(geometry, &reading->c->sizes, stage);
-  value->width = dflash_stage_width(geometry, &reading->c->sizes, stage);
   switch (member) {
   case MEMBER_ALONE:
     return read_array(reading, parent, name, &wanted, &value->alone, &value->alone_owned, error);
@@ -88,8 +86,26 @@ static DflashStatus read_stages(const Reading *reading, const DflashNode *node, 
   return status;
 }
 
+/* Every value has its size, also one that turns out to be absent. */
+static void set_sizes(const DflashGeometry *geometry, const DflashRunSizes *sizes, int32_t stage, DflashValue *value) {
+  value->rows = dflash_stage_rows(geometry, sizes, stage);
+  value->width = dflash_stage_width(geometry, sizes, stage);
+}
+
+static void set_stage_sizes(const DflashGeometry *geometry, const DflashRunSizes *sizes, DflashValue *values) {
+  int32_t stage;
+  int64_t layer;
+  for (int64_t i = 0; dflash_stage_walk(geometry, i, &stage, &layer); i++)
+    set_sizes(geometry, sizes, stage, &values[stage * geometry->layers + layer]);
+}
+
 static DflashStatus read_held(const Reading *reading, const DflashNode *node, DflashCase *c, DflashError *error) {
+  const DflashGeometry *geometry = &reading->golden->geometry;
   DflashNode state;
+  for (int64_t layer = 0; layer < geometry->layers; layer++) {
+    set_sizes(geometry, &c->sizes, DFLASH_STAGE_HELD_K, &c->held_k[layer]);
+    set_sizes(geometry, &c->sizes, DFLASH_STAGE_HELD_V, &c->held_v[layer]);
+  }
   DflashStatus status = dflash_node_open(node, "context_state", DFLASH_NODE_GROUP, &state, error);
   if (status == DFLASH_OK)
     status = read_layers(reading, &state, "k", DFLASH_STAGE_HELD_K, c->held_k, MEMBER_DATA, error);
@@ -102,6 +118,7 @@ static DflashStatus read_held(const Reading *reading, const DflashNode *node, Df
 static DflashStatus read_golden_stages(const Reading *reading, const DflashNode *node, DflashCase *c,
                                        DflashError *error) {
   DflashNode stages;
+  set_stage_sizes(&reading->golden->geometry, &c->sizes, c->stages);
   DflashStatus status = dflash_node_open(node, "stages", DFLASH_NODE_GROUP, &stages, error);
   if (status == DFLASH_OK) status = read_stages(reading, &stages, c->stages, MEMBER_DATA, error);
   dflash_node_close(&stages);
@@ -114,6 +131,7 @@ static DflashStatus read_i8(const DflashGolden *golden, const DflashNode *node, 
   if (!dflash_node_has(node, "stages.i8")) return DFLASH_OK;
   c->stages_i8 = dflash_alloc((size_t)DFLASH_STAGE_COUNT * (size_t)c->layers, sizeof *c->stages_i8);
   if (!c->stages_i8) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "%s: no memory", node->path);
+  set_stage_sizes(&golden->geometry, &c->sizes, c->stages_i8);
   DflashStatus status = dflash_node_open(node, "stages.i8", DFLASH_NODE_GROUP, &stages, error);
   if (status == DFLASH_OK) status = read_stages(&reading, &stages, c->stages_i8, MEMBER_DATA, error);
   dflash_node_close(&stages);
