@@ -13,13 +13,16 @@
 
 /* Length, header, data; NULL data gives zeros. free() releases. */
 static inline unsigned char *safetensors_make(const char *header, const void *data, size_t bytes, size_t *size) {
+  DflashText file = {0};
   uint64_t length = strlen(header);
-  unsigned char *file = dflash_alloc(8 + length + bytes, 1);
-  memcpy(file, &length, sizeof length);
-  memcpy(file + 8, header, length);
-  if (data != NULL) memcpy(file + 8 + length, data, bytes);
-  *size = 8 + length + bytes;
-  return file;
+  dflash_text_bytes(&file, (const char *)&length, sizeof length);
+  dflash_text_append(&file, "%s", header);
+  *size = file.size + bytes;
+  unsigned char *out = dflash_alloc(*size, 1);
+  memcpy(out, file.data, file.size);
+  if (data != NULL) memcpy(out + file.size, data, bytes);
+  dflash_text_free(&file);
+  return out;
 }
 
 static inline void safetensors_write(const char *path, const char *header, const void *data, size_t bytes) {
