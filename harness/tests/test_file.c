@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -93,6 +94,25 @@ static void release_leaves_other_memory(void **state) {
   free(text);
 }
 
+/* A private mapping holds changes that the file does not. */
+static void release_leaves_private_changes(void **state) {
+  (void)state;
+  enum { BYTES = 1 << 16 };
+  char *zeros = calloc(1, BYTES);
+  assert_non_null(zeros);
+  make(zeros, BYTES);
+  free(zeros);
+  int descriptor = open(SCRATCH, O_RDONLY);
+  char *changed = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE, descriptor, 0);
+  assert_ptr_not_equal(changed, MAP_FAILED);
+  memset(changed, 'c', BYTES);
+  assert_int_equal(mprotect(changed, BYTES, PROT_READ), 0);
+  dflash_map_release(changed, BYTES);
+  for (int i = 0; i < BYTES; i++) assert_int_equal(changed[i], 'c');
+  munmap(changed, BYTES);
+  close(descriptor);
+}
+
 static void reads_small_files(void **state) {
   (void)state;
   char *text;
@@ -140,6 +160,7 @@ int main(void) {
       cmocka_unit_test(refuses_what_is_no_file),
       cmocka_unit_test(release_keeps_contents),
       cmocka_unit_test(release_leaves_other_memory),
+      cmocka_unit_test(release_leaves_private_changes),
       cmocka_unit_test(reads_small_files),
       cmocka_unit_test(read_honours_its_limit),
   };

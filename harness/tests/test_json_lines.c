@@ -36,6 +36,7 @@ static void every_line_is_a_record(void **state) {
 
 static void assert_lines(int expected) {
   char *text = text_of_file(PATH);
+  assert_true(*text == '\0' || text[strlen(text) - 1] == '\n');
   assert_int_equal(count_of(text, "\n"), expected);
   free(text);
 }
@@ -58,6 +59,22 @@ static void cases_are_written_whole(void **state) {
   put_record(store, VERDICT_PASS);
   assert_int_equal(dflash_store_close(store, NULL), DFLASH_OK);
   assert_lines(6);
+}
+
+static void a_summary_drops_the_case_in_work(void **state) {
+  (void)state;
+  DflashStore *store = open_store(&(DflashStoreOptions){.json_path = PATH});
+  put_record(store, CASE_PASS("one"));
+  put_record(store, VERDICT_PASS);
+  put_record(store, SUMMARY_RECORD);
+  assert_lines(2);
+  put_record(store, CASE_PASS("two"));
+  dflash_store_close(store, NULL);
+  char *text = text_of_file(PATH);
+  assert_int_equal(count_of(text, "\n"), 3);
+  assert_int_equal(count_of(text, "\"summary\""), 1);
+  assert_null(strstr(text, "\"verdict\""));
+  free(text);
 }
 
 static void a_new_run_starts_the_file_anew(void **state) {
@@ -149,6 +166,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup(every_line_is_a_record, setup),
       cmocka_unit_test_setup(cases_are_written_whole, setup),
+      cmocka_unit_test_setup(a_summary_drops_the_case_in_work, setup),
       cmocka_unit_test_setup(a_new_run_starts_the_file_anew, setup),
       cmocka_unit_test_setup(other_files_are_not_overwritten, setup),
       cmocka_unit_test_setup(bad_paths_are_named, setup),

@@ -92,9 +92,19 @@ static void many_jobs(void **state) {
   dflash_pool_close(pool);
 }
 
+typedef struct Slow {
+  atomic_long sum;
+  atomic_int begun; /* pieces of other workers */
+} Slow;
+
+/* The caller holds its piece until another worker has one, which then takes long. */
 static void nap(void *context, int64_t begin, int64_t end, int worker) {
-  if (worker > 0) nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
-  add(context, begin, end, worker);
+  Slow *slow = context;
+  if (worker > 0) atomic_fetch_add(&slow->begun, 1);
+  for (int ms = 0; worker == 0 && atomic_load(&slow->begun) == 0 && ms < 2000; ms++)
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+  if (worker > 0) nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+  atomic_fetch_add(&slow->sum, end - begin);
 }
 
 /* The caller has to sleep until a slow worker has finished. */
@@ -102,9 +112,10 @@ static void waits_for_slow_workers(void **state) {
   (void)state;
   DflashPool *pool = dflash_pool_open(3);
   for (int i = 0; i < 5; i++) {
-    atomic_long sum = 0;
-    dflash_pool_run(pool, 100, 1, nap, &sum);
-    assert_int_equal(sum, 100);
+    Slow slow = {0};
+    dflash_pool_run(pool, 100, 1, nap, &slow);
+    assert_int_equal(slow.sum, 100);
+    assert_true(slow.begun > 0);
   }
   dflash_pool_close(pool);
 }
