@@ -3,55 +3,83 @@
 #include <string.h>
 
 enum { LANES64 = 8, LANES32 = 16 };
-typedef double Lanes64 __attribute__((vector_size(64), may_alias));
-typedef float Lanes32 __attribute__((vector_size(64), may_alias));
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* A kernel goes over its 4 x 4 sums in pieces of rows x cols, as many as its registers hold. */
-#define DEFINE_PIECE(name, type, vector, lanes)                                                           \
-  INLINE void name(const type *a, const type *b, int64_t count, type *out, int rows, int cols) {          \
-    vector sum[DFLASH_TILE][DFLASH_TILE];                                                                 \
-    for (int r = 0; r < rows; r++)                                                                        \
-      for (int c = 0; c < cols; c++) sum[r][c] = (vector){0};                                             \
-    for (int64_t k = 0; k < count; k += (lanes)) {                                                        \
-      vector left[DFLASH_TILE];                                                                           \
-      for (int r = 0; r < rows; r++) left[r] = *(const vector *)(const void *)(a + r * DFLASH_PANEL + k); \
-      for (int c = 0; c < cols; c++) {                                                                    \
-        vector right = *(const vector *)(const void *)(b + c * DFLASH_PANEL + k);                         \
-        for (int r = 0; r < rows; r++) sum[r][c] += left[r] * right;                                      \
-      }                                                                                                   \
-    }                                                                                                     \
-    for (int r = 0; r < rows; r++)                                                                        \
-      for (int c = 0; c < cols; c++) {                                                                    \
-        type lane[lanes];                                                                                 \
-        memcpy(lane, &sum[r][c], sizeof lane);                                                            \
-        for (int half = (lanes) / 2; half > 0; half /= 2)                                                 \
-          for (int i = 0; i < half; i++) lane[i] += lane[i + half];                                       \
-        out[r * DFLASH_TILE + c] = lane[0];                                                               \
-      }                                                                                                   \
+INLINE void add_halves64(const double *lanes, int vectors, double *out) {
+  for (int v = 0; v < vectors; v++) {
+    double lane[LANES64];
+    memcpy(lane, lanes + v * LANES64, sizeof lane);
+    for (int half = LANES64 / 2; half > 0; half /= 2)
+      for (int i = 0; i < half; i++) lane[i] += lane[i + half];
+    out[v] = lane[0];
   }
+}
 
-DEFINE_PIECE(piece64, double, Lanes64, LANES64)
-DEFINE_PIECE(piece32, float, Lanes32, LANES32)
+INLINE void add_halves32(const float *lanes, int vectors, float *out) {
+  for (int v = 0; v < vectors; v++) {
+    float lane[LANES32];
+    memcpy(lane, lanes + v * LANES32, sizeof lane);
+    for (int half = LANES32 / 2; half > 0; half /= 2)
+      for (int i = 0; i < half; i++) lane[i] += lane[i + half];
+    out[v] = lane[0];
+  }
+}
 
-#define DEFINE_TILES(suffix, target, rows, cols)                                                           \
-  target static void tile64_##suffix(const double *a, const double *b, int64_t count, double out[16]) {    \
-    for (int r = 0; r < DFLASH_TILE; r += (rows))                                                          \
-      for (int c = 0; c < DFLASH_TILE; c += (cols))                                                        \
-        piece64(a + r * DFLASH_PANEL, b + c * DFLASH_PANEL, count, out + r * DFLASH_TILE + c, rows, cols); \
-  }                                                                                                        \
-  target static void tile32_##suffix(const float *a, const float *b, int64_t count, float out[16]) {       \
-    for (int r = 0; r < DFLASH_TILE; r += (rows))                                                          \
-      for (int c = 0; c < DFLASH_TILE; c += (cols))                                                        \
-        piece32(a + r * DFLASH_PANEL, b + c * DFLASH_PANEL, count, out + r * DFLASH_TILE + c, rows, cols); \
+/* 4 x 4 sums, rows x cols of them at a time: as many as the registers hold, each in lanes / width vectors. */
+#define DEFINE_TILE(name, target, type, vector, width, lanes, rows, cols, add)                                        \
+  target static void name(const type *a, const type *b, int64_t count, type out[16]) {                                \
+    for (int r0 = 0; r0 < DFLASH_TILE; r0 += (rows))                                                                  \
+      for (int c0 = 0; c0 < DFLASH_TILE; c0 += (cols)) {                                                              \
+        vector sum[rows][cols][(lanes) / (width)];                                                                    \
+        memset(sum, 0, sizeof sum);                                                                                   \
+        for (int64_t k = 0; k < count; k += (lanes))                                                                  \
+          for (int part = 0; part < (lanes) / (width); part++) {                                                      \
+            const type *left = a + r0 * DFLASH_PANEL + k + part * (width);                                            \
+            const type *right = b + c0 * DFLASH_PANEL + k + part * (width);                                           \
+            for (int r = 0; r < (rows); r++)                                                                          \
+              for (int c = 0; c < (cols); c++)                                                                        \
+                sum[r][c][part] += *(const vector *)(const void *)(left + r * DFLASH_PANEL) *                         \
+                                   *(const vector *)(const void *)(right + c * DFLASH_PANEL);                         \
+          }                                                                                                           \
+        type lane[rows][cols][lanes];                                                                                 \
+        memcpy(lane, sum, sizeof lane);                                                                               \
+        for (int r = 0; r < (rows); r++) add(lane[r][0], cols, out + (r0 + r) * DFLASH_TILE + c0);                    \
+      }                                                                                                               \
   }
 
 #if defined(__x86_64__)
-DEFINE_TILES(wide, __attribute__((target("avx512f"))), 4, 4)
-DEFINE_TILES(medium, __attribute__((target("avx2"))), 2, 2)
+typedef double Wide64 __attribute__((vector_size(64), may_alias));
+typedef float Wide32 __attribute__((vector_size(64), may_alias));
+typedef double Medium64 __attribute__((vector_size(32), may_alias));
+typedef float Medium32 __attribute__((vector_size(32), may_alias));
+
+/* Halves of two vectors, added: the next level of the tree for both at once. */
+#define FOLD(a, b, i0, i1, i2, i3, i4, i5, i6, i7, o)                                                                 \
+  (__builtin_shufflevector(a, b, i0, i1, i2, i3, i4, i5, i6, i7) +                                                    \
+   __builtin_shufflevector(a, b, (i0) + (o), (i1) + (o), (i2) + (o), (i3) + (o), (i4) + (o), (i5) + (o), (i6) + (o),  \
+                           (i7) + (o)))
+
+/* add_halves64 for 4 vectors: lanes i and i + 4, then i and i + 2, then i and i + 1. */
+__attribute__((target("avx512f"))) INLINE void fold64(const double *lanes, int vectors, double *out) {
+  const Wide64 *in = (const Wide64 *)(const void *)lanes;
+  (void)vectors;
+  Wide64 left = FOLD(in[0], in[1], 0, 1, 2, 3, 8, 9, 10, 11, 4), right = FOLD(in[2], in[3], 0, 1, 2, 3, 8, 9, 10, 11, 4);
+  Wide64 pairs = FOLD(left, right, 0, 1, 4, 5, 8, 9, 12, 13, 2);
+  Wide64 sums = FOLD(pairs, pairs, 0, 2, 4, 6, 8, 10, 12, 14, 1);
+  memcpy(out, &sums, DFLASH_TILE * sizeof *out);
+}
+
+DEFINE_TILE(tile64_wide, __attribute__((target("avx512f"))), double, Wide64, 8, LANES64, 4, 4, fold64)
+DEFINE_TILE(tile32_wide, __attribute__((target("avx512f"))), float, Wide32, 16, LANES32, 4, 4, add_halves32)
+DEFINE_TILE(tile64_medium, __attribute__((target("avx2"))), double, Medium64, 4, LANES64, 2, 2, add_halves64)
+DEFINE_TILE(tile32_medium, __attribute__((target("avx2"))), float, Medium32, 8, LANES32, 2, 2, add_halves32)
 #endif
-DEFINE_TILES(plain, , 2, 1)
+
+typedef double Plain64 __attribute__((vector_size(16), may_alias));
+typedef float Plain32 __attribute__((vector_size(16), may_alias));
+DEFINE_TILE(tile64_plain, , double, Plain64, 2, LANES64, 2, 1, add_halves64)
+DEFINE_TILE(tile32_plain, , float, Plain32, 4, LANES32, 2, 1, add_halves32)
 
 DflashTiles dflash_tiles(void) {
 #if defined(__x86_64__)

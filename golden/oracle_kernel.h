@@ -1,6 +1,7 @@
 /* Sums of products, 4 x 4 at a time, in an order that no machine changes: column k of a panel goes to lane
- * k % lanes, a lane adds its products one after the other, and lanes are added in halves. Lanes fill 64 bytes;
- * processors with narrower registers compute the same sums in pieces. */
+ * k % lanes, a lane adds its products one after the other, and lanes are added in halves: i and i + n/2, then i and
+ * i + n/4, and so on. There are 8 lanes of f64 and 16 of f32; processors with narrower registers compute the same
+ * sums in parts. */
 #ifndef DFLASH_GOLDEN_ORACLE_KERNEL_H
 #define DFLASH_GOLDEN_ORACLE_KERNEL_H
 

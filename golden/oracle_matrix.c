@@ -18,7 +18,7 @@
 enum { OUTPUTS = 32, ROWS = 512 };
 
 typedef struct Sums {
-  double value, path; /* path: the squares of the partial sums in column order */
+  double value, drift, path; /* drift, path: the partial sums in column order, and their squares */
   double squares, inherited;
 } Sums;
 
@@ -95,25 +95,31 @@ static void load_x(const Job *job, Scratch *s, int64_t row, int64_t col, int64_t
   }
 }
 
-static void add_value(Sums *sums, double piece, int64_t cols) {
-  double before = sums->value, after = before + piece;
-  sums->path += (double)cols / 3 * (before * before + before * after + after * after);
-  sums->value = after;
+static void multiply_segment(const Job *job, Scratch *s, int64_t row, int o, int64_t k, int64_t cols) {
+  double pieces[16];
+  job->tiles.f64(s->x + k, s->weights + o * DFLASH_PANEL + k, dflash_panel_round(cols), pieces);
+  for (int r = 0; r < DFLASH_TILE; r++)
+    for (int c = 0; c < DFLASH_TILE; c++) {
+      Sums *sums = &s->sums[(row + r) * OUTPUTS + o + c];
+      double before = sums->value, after = before + pieces[r * DFLASH_TILE + c];
+      sums->drift += (double)cols / 2 * (before + after);
+      sums->path += (double)cols / 3 * (before * before + before * after + after * after);
+      sums->value = after;
+    }
 }
 
 /* Adds a panel's 4 x 4 products to their sums. */
 static void multiply(const Job *job, Scratch *s, int64_t row, int o, int64_t cols) {
   int64_t padded = dflash_panel_round(cols);
-  double values[16];
   float squares[16] = {0}, inherited[16] = {0};
-  job->tiles.f64(s->x, s->weights + o * DFLASH_PANEL, padded, values);
+  int64_t step = job->matrix.segment;
+  for (int64_t k = 0; k < cols; k += step) multiply_segment(job, s, row, o, k, cols - k < step ? cols - k : step);
   if (job->scaled) job->tiles.f32(s->x_squares, s->weight_squares + o * DFLASH_PANEL, padded, squares);
   if (job->scaled && job->matrix.sigma)
     job->tiles.f32(s->variances, s->weight_squares + o * DFLASH_PANEL, padded, inherited);
   for (int r = 0; r < DFLASH_TILE; r++)
     for (int c = 0; c < DFLASH_TILE; c++) {
       Sums *sums = &s->sums[(row + r) * OUTPUTS + o + c];
-      add_value(sums, values[r * DFLASH_TILE + c], cols);
       sums->squares += (double)squares[r * DFLASH_TILE + c] * s->x_unit[r] * s->weight_unit[o + c];
       sums->inherited += (double)inherited[r * DFLASH_TILE + c] * s->variance_unit[r] * s->weight_unit[o + c];
     }
@@ -127,8 +133,16 @@ static void finish(const Job *job, Scratch *s, int64_t row, int64_t rows, int64_
   for (int64_t r = 0; r < rows; r++)
     for (int o = 0; o < outputs; o++) {
       const Sums *sums = &s->sums[r * OUTPUTS + o];
-      DflashMatrixElement element = {row + r,    output + o,    &s->facts[o],   sums->value,
-                                     sums->path, sums->squares, sums->inherited};
+      DflashMatrixElement element = {.row = row + r,
+                                     .output = output + o,
+                                     .weight = &s->facts[o],
+                                     .value = sums->value,
+                                     .path = sums->path,
+                                     .squares = sums->squares,
+                                     .inherited = sums->inherited};
+      /* backwards each partial sum is what was left to add */
+      double rest = sums->path - 2 * sums->value * sums->drift + (double)m->cols * sums->value * sums->value;
+      element.path = fmax(element.path, rest);
       dflash_matrix_finish(m, &element);
     }
 }

@@ -10,6 +10,7 @@ typedef struct DflashMatrix {
   const DflashTensor *weights;
   const float *x, *sigma; /* [rows, cols]; sigma NULL: exact */
   int64_t rows, cols, outputs;
+  int64_t segment; /* columns whose sum is one step of the partial sums that are followed */
   DflashRowFacts *facts; /* [rows], of x */
   int *lowest;           /* [rows], lowest bit set in a row of x; only for exact calls */
 } DflashMatrix;
@@ -23,7 +24,8 @@ typedef struct DflashWeightFacts {
 typedef struct DflashMatrixElement {
   int64_t row, output;
   const DflashWeightFacts *weight;
-  double value, path, squares, inherited;
+  double value, squares, inherited;
+  double path; /* squares of the partial sums, forwards or backwards, whichever is more */
 } DflashMatrixElement;
 
 DflashStatus dflash_matrix_open(const DflashOracleCall *call, DflashMatrix *matrix, DflashError *error);

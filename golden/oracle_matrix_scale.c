@@ -27,6 +27,7 @@ DflashStatus dflash_matrix_open(const DflashOracleCall *call, DflashMatrix *m, D
   *m = (DflashMatrix){.call = call, .weights = weights, .cols = dflash_tensor_cols(weights)};
   m->rows = dflash_stage_rows(call->geometry, &call->sizes, call->stage);
   m->outputs = dflash_stage_width(call->geometry, &call->sizes, call->stage);
+  m->segment = m->cols < 1024 ? 16 : 64;
   int64_t skip = dflash_stage_row(call->stage)->rows == DFLASH_ROWS_DRAFT ? m->cols : 0; /* rows 1 .. of final.norm */
   m->x = call->inputs[0] + skip;
   m->sigma = call->chain && call->sigmas[0] ? call->sigmas[0] + skip : NULL;
@@ -83,8 +84,8 @@ static double own_variance(const DflashMatrix *m, const DflashMatrixElement *e) 
   double squares = fmax(e->squares, e->value * e->value / x->nonzero); /* what f32 squares lose to underflow */
   if (isnan(e->value) || isnan(e->squares)) return NAN;
   double expected = dflash_partials(x->nonzero, squares, e->value);
-  double panel = fmin((double)DFLASH_PANEL, x->nonzero);
-  double natural = e->path * (x->nonzero / (double)m->cols) + panel / 6 * squares + 0.5 * e->value * e->value;
+  double segment = fmin((double)m->segment, x->nonzero);
+  double natural = e->path * (x->nonzero / (double)m->cols) + segment / 6 * squares + 0.5 * e->value * e->value;
   double repeats = dflash_repeats(x->nonzero, x->distinct * e->weight->distinct);
   double roundings = repeats * fmax(expected, natural) + squares + operand_roundings(m, squares, e->value);
   double flush = squares > 0 ? x->nonzero * DFLASH_FLUSH : 0;
