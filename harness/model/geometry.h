@@ -13,8 +13,9 @@ struct cJSON;
  * negative (window, mask_token and the entries of windows, no_rope and taps may be 0); block < 2; taps is
  * empty; heads % kv_heads; head_dim odd; hidden % conv_group; windows neither empty nor `layers` long; a
  * negative window; a no_rope entry >= layers; a tap >= target_layers; mask_token >= vocab;
- * selector_top > vocab; eps or rope_theta not finite and positive; a product of sizes overflows 63 bits
- * (any tensor's bytes as f32, any stage's bytes, tap_width, the sum of all weights); layers > DFLASH_LIST_MAX. */
+ * selector_top > vocab; eps or rope_theta not finite and positive; a rotation frequency infinite in f32; a
+ * product of sizes overflows 63 bits (any tensor's bytes as f32, any stage's bytes, tap_width, the sum of all
+ * weights); layers > DFLASH_LIST_MAX. */
 DflashStatus dflash_geometry_check(const DflashGeometry *geometry, DflashError *error);
 
 /* Scalar and list fields by name, for --set, attributes and JSON. Index 0 .. dflash_geometry_field_count() - 1. */

@@ -29,6 +29,7 @@ typedef struct DflashWeightSet {
   float *inv_freq; /* owned */
 } DflashWeightSet;
 
+/* Tensors are all zero (absent), inv_freq is computed. A head_dim above 2^24 is refused: DFLASH_UNSUPPORTED. */
 DflashStatus dflash_weight_set_open(const DflashGeometry *geometry, DflashWeightSet *set, DflashError *error);
 void dflash_weight_set_close(DflashWeightSet *set);
 DflashTensor *dflash_weight_at(const DflashGeometry *geometry, DflashWeightSet *set, int64_t index);

@@ -29,7 +29,7 @@ static void expect(const DflashContextOp *ops, int64_t count, Expected expected)
     fail_msg("%s", error.message);
   assert_true(first == expected.first && len == expected.len && last_push == expected.last_push);
   assert_true((rows == NULL) == (len == 0));
-  for (int64_t i = 0; i < len; i++) assert_true(rows[i] == expected.rows[i]);
+  for (int64_t i = 0; rows && i < len; i++) assert_true(rows[i] == expected.rows[i]);
   free(rows);
 }
 
@@ -135,8 +135,8 @@ static void drawn_operations_agree_with_a_plain_array(void **state) {
     }
     int64_t first, len, *rows;
     assert_int_equal(dflash_context_replay(ops, COUNT, &first, &len, &rows, NULL, NULL), DFLASH_OK);
-    assert_true(first == plain.first && len == plain.len);
-    for (int64_t i = 0; i < len; i++) assert_true(rows[i] == plain.rows[i]);
+    assert_true(first == plain.first && len == plain.len && (rows == NULL) == (len == 0));
+    for (int64_t i = 0; rows && i < len; i++) assert_true(rows[i] == plain.rows[i]);
     free(rows);
   }
 }

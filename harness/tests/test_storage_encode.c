@@ -94,6 +94,23 @@ static void q4tp_errors_are_bounded(void **state) {
   }
 }
 
+static void the_ladder_reaches_the_largest_group(void **state) {
+  (void)state;
+  float values[COLS];
+  for (uint64_t seed = 0; seed < 200; seed++) {
+    draw(values, COLS, 0.02, seed);
+    DflashTensor tensor = encode(DFLASH_STORAGE_Q4TP, values, 1, COLS);
+    uint16_t ladder[2];
+    float rungs[32];
+    memcpy(ladder, (const unsigned char *)tensor.data + COLS / 2, sizeof ladder);
+    dflash_q4tp_ladder(ladder[0], ladder[1], rungs);
+    double largest = 0;
+    for (int64_t group = 0; group < COLS / 32; group++) largest = fmax(largest, reaching_scale(values + 32 * group));
+    assert_true((double)rungs[31] >= largest * (1 - 0x1p-18) && (double)rungs[31] < largest * 1.02);
+    release(&tensor);
+  }
+}
+
 /* About normal values: 4-bit rounding at the scale of a group of 32 leaves near 7% of the norm. */
 static void q4tp_is_as_good_as_four_bits_are(void **state) {
   (void)state;
@@ -258,6 +275,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(dense_storages_keep_or_round),
       cmocka_unit_test(q4tp_errors_are_bounded),
+      cmocka_unit_test(the_ladder_reaches_the_largest_group),
       cmocka_unit_test(q4tp_is_as_good_as_four_bits_are),
       cmocka_unit_test(q4tp_codes_use_both_ends),
       cmocka_unit_test(zeros_stay_zero),
