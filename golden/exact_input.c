@@ -51,14 +51,14 @@ static float full_mantissa(uint32_t word) {
 }
 
 static int small_integer(uint32_t word) {
-  static const signed char magnitudes[8] = {1, 1, 1, 1, 2, 2, 2, 3};
+  static const int magnitudes[8] = {1, 1, 1, 1, 2, 2, 2, 3};
   int magnitude = magnitudes[word & 7];
   return word & 8 ? -magnitude : magnitude;
 }
 
 /* One row of integers with the sum of squares 4 * hidden, channel 0 being 2. */
 static void balanced_row(DflashRandom stream, uint64_t at, int64_t hidden, float *row) {
-  uint64_t left = 4 * (uint64_t)hidden - 4, squares[BALANCED];
+  uint64_t left = 4 * (uint64_t)hidden - 4, squares[BALANCED] = {0};
   row[0] = 2.0f;
   for (int64_t i = hidden - 1; i > BALANCED; i--) {
     int value = small_integer(dflash_random_u32(stream, at + (uint64_t)i));
@@ -97,7 +97,7 @@ static uint64_t row_squares(const DflashTensor *fc, const float *taps, double *w
 }
 
 static void balance_taps(const DflashTensor *fc, float *taps, double *weights) {
-  uint64_t sum = row_squares(fc, taps, weights), whole = (uint64_t)dflash_tensor_rows(fc), squares[BALANCED];
+  uint64_t sum = row_squares(fc, taps, weights), whole = (uint64_t)dflash_tensor_rows(fc), squares[BALANCED] = {0};
   while (whole < sum) whole *= 4;
   dflash_exact_four_squares(whole - sum, squares);
   for (int i = 0; i < BALANCED; i++) taps[i] = (float)squares[i];

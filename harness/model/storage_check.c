@@ -77,8 +77,7 @@ static DflashStatus check_q8(const DflashTensor *tensor, const char *name, Dflas
   return DFLASH_OK;
 }
 
-/* Rungs grow or shrink from first to last, so finite ends mean a finite ladder. A ladder that overflows is refused
- * only where a group stands on such a rung: the others enter no arithmetic. */
+/* Rungs grow or shrink from first to last, so finite ends mean a finite ladder. */
 static DflashStatus check_q4tp_row(const DflashQ4tp *view, int64_t row, const char *name, DflashError *error) {
   const unsigned char *ladder = view->ladders + row * 4;
   double lo = (double)dflash_f16_decode(dflash_load_u16(ladder));
@@ -89,11 +88,9 @@ static DflashStatus check_q4tp_row(const DflashQ4tp *view, int64_t row, const ch
   float rungs[DFLASH_Q4TP_RUNGS];
   dflash_q4tp_row_ladder(view, row, rungs);
   if (isfinite(rungs[0]) && isfinite(rungs[DFLASH_Q4TP_RUNGS - 1])) return DFLASH_OK;
-  for (int64_t group = 0; group < view->groups; group++) {
-    float scale = rungs[dflash_q4tp_code(view, row, group)];
-    if (!isfinite(scale)) return refuse(name, "scale of group", row, group, (double)scale, error);
-  }
-  return DFLASH_OK;
+  int64_t rung = 0;
+  while (isfinite(rungs[rung])) rung++;
+  return refuse(name, "rung", row, rung, (double)rungs[rung], error);
 }
 
 static DflashStatus check_q4tp(const DflashTensor *tensor, const char *name, DflashError *error) {

@@ -104,11 +104,11 @@ static DflashStatus timed_block(DflashBenchCase *bench, uint32_t flags, double *
 static DflashStatus sample(void *context, double *channels, DflashError *error) {
   DflashBenchCase *bench = context;
   DflashSession *s = bench->run.session;
-  double ignored, count = bench->span_count;
+  double wall, cpu, count = bench->span_count;
   DflashStatus status = timed_block(bench, 0, &channels[DFLASH_CHANNEL_DEVICE], &channels[DFLASH_CHANNEL_WALL],
                                     &channels[DFLASH_CHANNEL_CPU], error);
   if (status == DFLASH_OK)
-    status = timed_block(bench, DFLASH_BLOCK_STAMP, &channels[DFLASH_CHANNEL_STAMPED], &ignored, &ignored, error);
+    status = timed_block(bench, DFLASH_BLOCK_STAMP, &channels[DFLASH_CHANNEL_STAMPED], &wall, &cpu, error);
   if (status == DFLASH_OK)
     status = s->backend->block_spans(bench->sequence, bench->spans, DFLASH_BENCH_SPANS, &bench->span_count, error);
   if (status != DFLASH_OK) return status;
