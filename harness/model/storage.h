@@ -27,7 +27,7 @@ int64_t dflash_tensor_rows(const DflashTensor *tensor);
 int64_t dflash_tensor_cols(const DflashTensor *tensor);
 
 /* Checks rank, shape, bytes and, in a pass over all data, that every value that enters arithmetic is finite:
- * elements of F32, F16, BF16; scales, lo, step and every rung that some group's code names of the others. */
+ * elements of F32, F16, BF16; scales, lo, step and every rung of the others. */
 DflashStatus dflash_tensor_check(const DflashTensor *tensor, const char *name, DflashError *error);
 
 /* Exact values of row `row`, columns begin .. begin + count, as f64. */
