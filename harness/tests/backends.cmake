@@ -31,7 +31,8 @@ foreach(plugin ${dflash_test_plugins})
   list(APPEND plugin_targets dflash-backend-${plugin})
 endforeach()
 
-foreach(name reference reference_stages reference_calls reference_golden plugins)
+foreach(name reference reference_context reference_stages reference_decode reference_select reference_model reference_calls
+        reference_golden plugins)
   dflash_test(${name} LABELS backend LIBS dflash_base ${CMAKE_DL_LIBS})
   target_sources(test_${name} PRIVATE tiny_model.c)
   add_dependencies(test_${name} dflash-backend-reference dflash-backend-template ${plugin_targets})
