@@ -114,7 +114,7 @@ static void hash_case(const DflashGeometry *geometry, DflashCase *c) {
   char hex[65];
   DflashHashList list = {0};
   DflashSha256 *hash = dflash_sha256_open();
-  c->h = calloc((size_t)(c->sizes.rows * geometry->hidden), sizeof *c->h);
+  c->h = calloc((size_t)(c->sizes.rows * geometry->hidden) + 1, sizeof *c->h);
   c->h_owned = true;
   if (hash && c->h) {
     dflash_hash_case_inputs(&list, geometry, c);

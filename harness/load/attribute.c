@@ -33,8 +33,7 @@ static DflashStatus fail_type(const Attribute *attribute, const char *expected, 
                           dflash_h5_type_name(attribute->type, found), expected);
 }
 
-static DflashStatus attribute_open(const DflashNode *node, const char *name, Attribute *attribute,
-                                   DflashError *error) {
+static DflashStatus attribute_open(const DflashNode *node, const char *name, Attribute *attribute, DflashError *error) {
   *attribute = (Attribute){H5I_INVALID_HID, H5I_INVALID_HID, H5I_INVALID_HID, node, name};
   if (!dflash_attribute_has(node, name)) return fail(attribute, error, "missing");
   attribute->id = H5Aopen(node->id, name, H5P_DEFAULT);
@@ -133,8 +132,7 @@ static DflashStatus copy_fixed(const Attribute *attribute, char **text, DflashEr
   size_t size = H5Tget_size(attribute->type);
   if (size > TEXT_MAX) return fail(attribute, error, "longer than 16 MiB");
   char *copy = calloc(size + 1, 1);
-  if (!copy)
-    return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "%s: no memory for %zu bytes", attribute->name, size);
+  if (!copy) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "%s: no memory for %zu bytes", attribute->name, size);
   if (H5Aread(attribute->id, attribute->type, copy) < 0) {
     free(copy);
     return fail(attribute, error, "cannot be read");

@@ -26,8 +26,8 @@ static DflashStatus check_members(const DflashNode *node, DflashError *error) {
     if (index < 0)
       status = dflash_error_set(error, DFLASH_INVALID_DATA, "%s: member %s missing", node->path, op_members[i].name);
     else if (H5Tget_member_class(type, (unsigned)index) != H5T_INTEGER)
-      status = dflash_error_set(error, DFLASH_INVALID_DATA, "%s: member %s is no integer", node->path,
-                                op_members[i].name);
+      status =
+          dflash_error_set(error, DFLASH_INVALID_DATA, "%s: member %s is no integer", node->path, op_members[i].name);
   }
   dflash_h5_close(type);
   return status;
@@ -70,8 +70,7 @@ static DflashStatus read_through(const DflashNode *node, int element, void *data
                           dflash_element_name(element), reason);
 }
 
-static DflashStatus take_memory(const DflashNode *node, const DflashPlace *place, DflashData *out,
-                                DflashError *error) {
+static DflashStatus take_memory(const DflashNode *node, const DflashPlace *place, DflashData *out, DflashError *error) {
   *out = (DflashData){.count = place->count, .bytes = place->bytes, .owned = true};
   memcpy(out->shape, place->shape, sizeof out->shape);
   out->data = dflash_alloc(place->bytes > 0 ? place->bytes : 1, 1);
@@ -92,8 +91,8 @@ static DflashStatus read_owned(const DflashNode *node, const DflashWanted *wante
   return status;
 }
 
-static DflashStatus load(const DflashNode *node, const DflashWanted *wanted, const DflashMapping *mapping,
-                         bool may_map, DflashData *out, DflashError *error) {
+static DflashStatus load(const DflashNode *node, const DflashWanted *wanted, const DflashMapping *mapping, bool may_map,
+                         DflashData *out, DflashError *error) {
   DflashStored found;
   DflashPlace place;
   *out = (DflashData){0};

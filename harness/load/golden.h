@@ -37,7 +37,8 @@ DflashStatus dflash_golden_router_rows(const DflashGolden *golden, int64_t *coun
 int64_t dflash_golden_case_count(const DflashGolden *golden);
 const char *dflash_golden_case_name(const DflashGolden *golden, int64_t index); /* in name order */
 
-/* Attributes, operations, taps, h, context_state, every stage, error scales when present, output. */
+/* Attributes, operations, taps, h, context_state, every stage, error scales when present, output; checked by
+ * dflash_case_check. What is mapped belongs to the golden, which must outlive the case. */
 DflashStatus dflash_golden_case(DflashGolden *golden, int64_t index, DflashCase *c, DflashError *error);
 
 /* Recomputes both hashes from the file's contents. Results: 1 match, 0 mismatch, -1 not stored. */
@@ -64,7 +65,5 @@ DflashStatus dflash_golden_write_case(DflashGoldenWriter *writer, const DflashCa
 DflashStatus dflash_golden_commit(DflashGoldenWriter *writer, char inputs_hash[65], char values_hash[65],
                                   DflashError *error); /* releases the writer, also on failure */
 void dflash_golden_abort(DflashGoldenWriter *writer);
-
-/* ---- stage values from elsewhere, for reports: writes got and golden of chosen stages side by side ---- */
 
 #endif

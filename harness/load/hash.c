@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "load/hash_item.h"
+
+#define SLICE ((uint64_t)16 << 20)
 
 static bool grow(DflashHashList *list) {
   if (list->count < list->capacity) return true;
@@ -72,13 +75,22 @@ static int compare_items(const void *a, const void *b) {
   return strcmp(((const DflashHashItem *)a)->path, ((const DflashHashItem *)b)->path);
 }
 
+/* In pieces whose pages are let go again, so that hashing a file larger than memory does not push others out. */
+static void feed_data(DflashSha256 *hash, const unsigned char *data, uint64_t bytes) {
+  for (uint64_t at = 0; at < bytes; at += SLICE) {
+    uint64_t size = bytes - at < SLICE ? bytes - at : SLICE;
+    dflash_sha256_update(hash, data + at, size);
+    if (bytes > SLICE) dflash_map_release(data + at, size);
+  }
+}
+
 static void feed_item(const DflashHashItem *item, DflashSha256 *hash) {
   int64_t rank = item->rank;
   dflash_sha256_update(hash, item->path, strlen(item->path) + 1);
   dflash_sha256_update(hash, item->type, strlen(item->type) + 1);
   dflash_sha256_update(hash, &rank, sizeof rank);
   dflash_sha256_update(hash, item->shape, (size_t)rank * sizeof *item->shape);
-  dflash_sha256_update(hash, item->data ? item->data : &item->inside, item->bytes);
+  feed_data(hash, item->data ? item->data : &item->inside, item->bytes);
 }
 
 bool dflash_hash_feed(DflashHashList *list, DflashSha256 *hash) {

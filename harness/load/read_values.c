@@ -139,7 +139,7 @@ static DflashStatus read_i8(const DflashGolden *golden, const DflashNode *node, 
 }
 
 static DflashStatus copy_owned(const DflashGolden *golden, const DflashNode *node, const char *name,
-                                const DflashWanted *wanted, void **place, DflashError *error) {
+                               const DflashWanted *wanted, void **place, DflashError *error) {
   DflashData data;
   DflashStatus status = dflash_dataset_copy(node, name, wanted, &golden->mapping, &data, error);
   if (status == DFLASH_OK) *place = data.data;
@@ -165,8 +165,7 @@ static DflashStatus read_scale_set(const DflashGolden *golden, const DflashNode 
   return status;
 }
 
-static DflashStatus read_scales(const DflashGolden *golden, const DflashNode *node, DflashCase *c,
-                                DflashError *error) {
+static DflashStatus read_scales(const DflashGolden *golden, const DflashNode *node, DflashCase *c, DflashError *error) {
   DflashNode scales, exact = {.id = H5I_INVALID_HID};
   if (!dflash_node_has(node, "scales")) return DFLASH_OK;
   DflashStatus status = dflash_node_open(node, "scales", DFLASH_NODE_GROUP, &scales, error);
@@ -180,8 +179,7 @@ static DflashStatus read_scales(const DflashGolden *golden, const DflashNode *no
   return status;
 }
 
-static DflashStatus read_output(const DflashGolden *golden, const DflashNode *node, DflashCase *c,
-                                DflashError *error) {
+static DflashStatus read_output(const DflashGolden *golden, const DflashNode *node, DflashCase *c, DflashError *error) {
   int64_t rows = c->sizes.n_draft, top = golden->geometry.selector_top;
   const DflashWanted row = {DFLASH_ELEMENT_I32, 1, {rows}}, ids = {DFLASH_ELEMENT_I32, 2, {rows, top}};
   const DflashWanted scores = {DFLASH_ELEMENT_F64, 2, {rows, top}};

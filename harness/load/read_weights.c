@@ -64,8 +64,7 @@ static DflashStatus load_tensor(DflashGolden *golden, const DflashNode *node, co
   if (status != DFLASH_OK) return status;
   DflashWanted wanted = {element_of(tensor->storage), tensor->rank, {0}};
   memcpy(wanted.shape, tensor->shape, sizeof wanted.shape);
-  if (wanted.element == DFLASH_ELEMENT_U8)
-    wanted = (DflashWanted){DFLASH_ELEMENT_U8, 1, {(int64_t)tensor->bytes}};
+  if (wanted.element == DFLASH_ELEMENT_U8) wanted = (DflashWanted){DFLASH_ELEMENT_U8, 1, {(int64_t)tensor->bytes}};
   DflashData data;
   status = dflash_dataset_load(node, &wanted, &golden->mapping, &data, error);
   if (status != DFLASH_OK) return status;
@@ -112,7 +111,8 @@ DflashStatus dflash_read_weights(DflashGolden *golden, int check_values, DflashE
   DflashNode node;
   int64_t count = dflash_weight_count(&golden->geometry);
   golden->owned = calloc((size_t)count + 1, sizeof *golden->owned);
-  if (!golden->owned) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for %lld tensors", (long long)count);
+  if (!golden->owned)
+    return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for %lld tensors", (long long)count);
   DflashStatus status = dflash_node_open(&golden->root, "weights", DFLASH_NODE_GROUP, &node, error);
   if (status == DFLASH_OK) status = refuse_more_layers(&golden->geometry, &node, error);
   for (int64_t i = 0; i < count && status == DFLASH_OK; i++) {

@@ -91,8 +91,7 @@ static herr_t sink_read(H5FD_t *base, H5FD_mem_t type, hid_t list, haddr_t addre
   return 0;
 }
 
-static herr_t sink_write(H5FD_t *base, H5FD_mem_t type, hid_t list, haddr_t address, size_t size,
-                         const void *buffer) {
+static herr_t sink_write(H5FD_t *base, H5FD_mem_t type, hid_t list, haddr_t address, size_t size, const void *buffer) {
   (void)type, (void)list;
   SinkFile *file = (SinkFile *)base;
   const char *from = buffer;

@@ -79,7 +79,8 @@ static DflashStatus fail_shape(const DflashStored *found, const DflashWanted *wa
                                DflashError *error) {
   char have[96] = "no dataspace", want[96];
   int64_t shape[DFLASH_STORED_RANK];
-  for (int i = 0; i < DFLASH_STORED_RANK; i++) shape[i] = found->shape[i] > INT64_MAX ? INT64_MAX : (int64_t)found->shape[i];
+  for (int i = 0; i < DFLASH_STORED_RANK; i++)
+    shape[i] = found->shape[i] > INT64_MAX ? INT64_MAX : (int64_t)found->shape[i];
   if (found->rank >= 0)
     dflash_shape_text(shape, found->rank < DFLASH_STORED_RANK ? found->rank : DFLASH_STORED_RANK, have);
   return dflash_error_set(error, DFLASH_INVALID_DATA, "%s: shape %s%s, expected %s", path, have,

@@ -25,7 +25,7 @@ enum { DFLASH_LAYOUT_CONTIGUOUS, DFLASH_LAYOUT_COMPACT, DFLASH_LAYOUT_CHUNKED, D
 #define DFLASH_NO_OFFSET UINT64_MAX
 
 typedef struct DflashStored {
-  int number; /* DFLASH_NUMBER_* */
+  int number;    /* DFLASH_NUMBER_* */
   uint64_t size; /* bytes of an element in the file */
   bool is_signed;
   bool plain; /* little-endian IEEE or two's complement, every bit used */
@@ -33,10 +33,10 @@ typedef struct DflashStored {
   int rank;                           /* -1: a null dataspace */
   uint64_t shape[DFLASH_STORED_RANK]; /* the first dimensions */
   int layout;                         /* DFLASH_LAYOUT_* */
-  bool external;      /* data in another file */
-  uint64_t offset;    /* of contiguous data in the file, DFLASH_NO_OFFSET when nothing was written */
-  uint64_t allocated; /* bytes of the file that hold the data */
-  bool whole;         /* chunked: every chunk is there */
+  bool external;                      /* data in another file */
+  uint64_t offset;                    /* of contiguous data in the file, DFLASH_NO_OFFSET when nothing was written */
+  uint64_t allocated;                 /* bytes of the file that hold the data */
+  bool whole;                         /* chunked: every chunk is there */
 } DflashStored;
 
 typedef struct DflashWanted {

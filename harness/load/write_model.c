@@ -30,8 +30,7 @@ static DflashStatus write_tensor(const DflashNode *parent, const char *name, con
   DflashNode node;
   const DflashArray array = tensor_array(tensor);
   DflashStatus status = dflash_write_dataset(parent, name, &array, &node, error);
-  if (status == DFLASH_OK)
-    status = dflash_write_text(&node, "storage", dflash_storage_name(tensor->storage), error);
+  if (status == DFLASH_OK) status = dflash_write_text(&node, "storage", dflash_storage_name(tensor->storage), error);
   if (status == DFLASH_OK) status = dflash_write_list(&node, "shape", tensor->shape, tensor->rank, error);
   dflash_node_close(&node);
   return status;
@@ -83,9 +82,10 @@ DflashStatus dflash_golden_write_router(DflashGoldenWriter *writer, const Dflash
                                         const float *rows, const double *margins, DflashError *error) {
   dflash_h5_quiet();
   if (!router->present || router->hidden != writer->geometry.hidden || count < 0)
-    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "router: hidden is %lld and rows %lld, expected %lld and 0 "
-                            "or more", (long long)router->hidden, (long long)count,
-                            (long long)writer->geometry.hidden);
+    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT,
+                            "router: hidden is %lld and rows %lld, expected %lld and 0 "
+                            "or more",
+                            (long long)router->hidden, (long long)count, (long long)writer->geometry.hidden);
   const DflashArray row_array = {DFLASH_FILE_F32, 2, {count, router->hidden}, rows};
   const DflashArray margin_array = {DFLASH_FILE_F64, 1, {count}, margins};
   return dflash_writer_finish(writer, write_router(&writer->root, router, &row_array, &margin_array, error), error);

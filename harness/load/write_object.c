@@ -42,8 +42,7 @@ DflashStatus dflash_write_group(const DflashNode *parent, const char *name, Dfla
   return status;
 }
 
-DflashStatus dflash_write_open_group(const DflashNode *parent, const char *name, DflashNode *node,
-                                     DflashError *error) {
+DflashStatus dflash_write_open_group(const DflashNode *parent, const char *name, DflashNode *node, DflashError *error) {
   if (dflash_node_has(parent, name)) return dflash_node_open(parent, name, DFLASH_NODE_GROUP, node, error);
   return dflash_write_group(parent, name, node, error);
 }
@@ -102,8 +101,7 @@ DflashStatus dflash_write_dataset(const DflashNode *parent, const char *name, co
   hid_t memory = memory_type(array->type);
   node->id = create_dataset(parent, name, array, memory);
   bool good = node->id >= 0;
-  if (good && !is_empty(array))
-    good = H5Dwrite(node->id, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, array->data) >= 0;
+  if (good && !is_empty(array)) good = H5Dwrite(node->id, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, array->data) >= 0;
   if (!good) status = fail(node->path, error);
   dflash_h5_close(memory);
   if (!good) dflash_node_close(node);

@@ -60,8 +60,8 @@ static DflashStatus copy_router(DflashGolden *from, DflashGoldenWriter *writer, 
 DflashStatus write_copy(DflashGolden *from, const DflashCase *c, const char *path, char inputs[65], char values[65],
                         DflashError *error) {
   DflashGoldenWriter *writer;
-  DflashStatus status = dflash_golden_create(path, dflash_golden_geometry(from),
-                                             dflash_golden_weights(from)->inv_freq, &writer, error);
+  DflashStatus status =
+      dflash_golden_create(path, dflash_golden_geometry(from), dflash_golden_weights(from)->inv_freq, &writer, error);
   if (status != DFLASH_OK) return status;
   status = dflash_golden_write_attribute(writer, "note", dflash_golden_attribute(from, "note"), error);
   if (status == DFLASH_OK) status = copy_weights(from, writer, error);

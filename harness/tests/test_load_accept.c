@@ -116,8 +116,9 @@ static void tokens_and_operations_of_other_integers(void **state) {
     int64_t op;
   } Wide;
   char path[512];
-  const Wide ops[10] = {{0, 12, 0, 100, 0}, {0, 0, 0, 0, 2},   {0, 30, 12, 50, 0}, {0, 5, 42, 20, 0}, {0, 30, 47, 25, 0},
-                        {0, 3, 77, 30, 0},  {0, 9, 80, 33, 0}, {0, 0, 0, 38, 1},   {0, 0, 0, 90, 1},  {0, 0, 89, 36, 0}};
+  const Wide ops[10] = {{0, 12, 0, 100, 0}, {0, 0, 0, 0, 2},   {0, 30, 12, 50, 0}, {0, 5, 42, 20, 0},
+                        {0, 30, 47, 25, 0}, {0, 3, 77, 30, 0}, {0, 9, 80, 33, 0},  {0, 0, 0, 38, 1},
+                        {0, 0, 0, 90, 1},   {0, 0, 89, 36, 0}};
   const hsize_t count = 10, drafts = 7;
   hid_t type = H5Tcreate(H5T_COMPOUND, sizeof(Wide));
   H5Tinsert(type, "extra", HOFFSET(Wide, extra), H5T_NATIVE_INT64);
@@ -173,8 +174,7 @@ static void a_user_block_before_the_file(void **state) {
   hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, list, H5P_DEFAULT);
   hid_t from = H5Fopen(FIXTURE("operations"), H5F_ACC_RDONLY, H5P_DEFAULT);
   static const char *const groups[] = {"geometry", "weights", "target", "cases"};
-  for (int i = 0; i < 4; i++)
-    assert_true(H5Ocopy(from, groups[i], file, groups[i], H5P_DEFAULT, H5P_DEFAULT) >= 0);
+  for (int i = 0; i < 4; i++) assert_true(H5Ocopy(from, groups[i], file, groups[i], H5P_DEFAULT, H5P_DEFAULT) >= 0);
   set_text(file, "/", "format", "dflash-golden");
   set_i64(file, "/", "version", 1);
   H5Fclose(from);
@@ -195,8 +195,7 @@ static void the_newest_file_version(void **state) {
   hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, list);
   hid_t from = H5Fopen(FIXTURE("operations"), H5F_ACC_RDONLY, H5P_DEFAULT);
   static const char *const groups[] = {"geometry", "weights", "target", "cases"};
-  for (int i = 0; i < 4; i++)
-    assert_true(H5Ocopy(from, groups[i], file, groups[i], H5P_DEFAULT, H5P_DEFAULT) >= 0);
+  for (int i = 0; i < 4; i++) assert_true(H5Ocopy(from, groups[i], file, groups[i], H5P_DEFAULT, H5P_DEFAULT) >= 0);
   set_text(file, "/", "format", "dflash-golden");
   set_i64(file, "/", "version", 1);
   H5Fclose(from);

@@ -5,19 +5,18 @@
 #include <unistd.h>
 
 /* Made by the Python function in docs/golden-format.md, which shares nothing with this code. */
-static const char *const known_hashes[6][2] = {
-    {"945e242903e749e7a80dd9fdee58a1467ccf1b2ddc2319e2050da6ac060a7014",
-     "804e06c0a97126c97c2419cb74087096b89c2a3d214fe9ad51b901b9eb161f8e"},
-    {"846c445fbab3002f3ebe2d5af94d6c06271093aed5b3534c8d4ba1246ef1b159",
-     "0dddd6c914fe0088915e4dfdb08fafa6000aea4164d84e3c512f29f3c40c9aeb"},
-    {"cd1f1c87e3bad21057db8999250297f1e8dda91ad70bd431554cb5b7630fa20d",
-     "8fbcac26e54a8a9ffd5d9923515c3c383c90bc3acdf1bc7dc9302e6e9774fda9"},
-    {"b0d337348a5ee32476ada338580d552f220d36bc3e90d6ef0fdf561f6aa8327e",
-     "d9735a5104374005357b94b38c523f5b8d87a39eed47cb01b23e77a9015a8c8a"},
-    {"9771113cba2ae199da6cfb6e5276069153ff335373904d54845194cf06ff077a",
-     "b69f01dbceabbc7cac28777453aa74e0356da1b2b2dadd13f4340301f63d1ae8"},
-    {"bcef2d6f2821d71146f048a0d6c3aee1fdfbc7c7634a062013b3930ff12b7d33",
-     "a3fced67a72dcb0825d28899561400097cd2fd4cc1cc93df3d493b8b52770832"}};
+static const char *const known_hashes[6][2] = {{"945e242903e749e7a80dd9fdee58a1467ccf1b2ddc2319e2050da6ac060a7014",
+                                                "804e06c0a97126c97c2419cb74087096b89c2a3d214fe9ad51b901b9eb161f8e"},
+                                               {"846c445fbab3002f3ebe2d5af94d6c06271093aed5b3534c8d4ba1246ef1b159",
+                                                "0dddd6c914fe0088915e4dfdb08fafa6000aea4164d84e3c512f29f3c40c9aeb"},
+                                               {"cd1f1c87e3bad21057db8999250297f1e8dda91ad70bd431554cb5b7630fa20d",
+                                                "8fbcac26e54a8a9ffd5d9923515c3c383c90bc3acdf1bc7dc9302e6e9774fda9"},
+                                               {"b0d337348a5ee32476ada338580d552f220d36bc3e90d6ef0fdf561f6aa8327e",
+                                                "d9735a5104374005357b94b38c523f5b8d87a39eed47cb01b23e77a9015a8c8a"},
+                                               {"9771113cba2ae199da6cfb6e5276069153ff335373904d54845194cf06ff077a",
+                                                "b69f01dbceabbc7cac28777453aa74e0356da1b2b2dadd13f4340301f63d1ae8"},
+                                               {"bcef2d6f2821d71146f048a0d6c3aee1fdfbc7c7634a062013b3930ff12b7d33",
+                                                "a3fced67a72dcb0825d28899561400097cd2fd4cc1cc93df3d493b8b52770832"}};
 
 static void fixtures_have_the_hashes_that_python_computes(void **state) {
   (void)state;
@@ -148,8 +147,8 @@ static void several_cases_hash_alike_in_any_order(void **state) {
   char *kept = c.name;
   for (int round = 0; round < 2; round++) {
     DflashGoldenWriter *writer;
-    assert_int_equal(
-        dflash_golden_create(scratch_path("several.h5", path), g, weights->inv_freq, &writer, NULL), DFLASH_OK);
+    assert_int_equal(dflash_golden_create(scratch_path("several.h5", path), g, weights->inv_freq, &writer, NULL),
+                     DFLASH_OK);
     for (int64_t i = 0; i < dflash_weight_count(g); i++) {
       DflashWeightEntry entry;
       dflash_weight_entry(g, i, &entry);

@@ -1,6 +1,6 @@
-/* Truncated and damaged files, each opened in a child. HDF5 1.10 may crash or hang on damaged metadata, above all in the
- * heap that holds text of variable length: such an end is HDF5's, and counted apart. A file that ends too early must
- * not get that far. */
+/* Truncated and damaged files, each opened in a child. HDF5 1.10 may crash or hang on damaged metadata, above all in
+ * the heap that holds text of variable length: such an end is HDF5's, and counted apart. A file that ends too early
+ * must not get that far. */
 #include "golden_copy.h"
 
 #include <fcntl.h>

@@ -299,7 +299,8 @@ static void taps_overflow(hid_t file) {
   H5Pclose(list);
 }
 
-#define ROW(fixture, change, says) {#change, fixture, change, says}
+#define ROW(fixture, change, says) \
+  { #change, fixture, change, says }
 
 static const Damage damages[] = {
     ROW(TINY, version_2, "/: attribute version is 2, expected 1"),
@@ -381,8 +382,7 @@ static const Damage damages[] = {
     ROW(OPERATIONS, stage_f64, "/cases/main/stages/final.norm: type f64, expected f32"),
     ROW(OPERATIONS, stage_integer, "/cases/main/stages/final.norm: type i32, expected f32"),
     ROW(OPERATIONS, stage_layer_extra, "/cases/main/stages/mlp.up/2: extra"),
-    ROW(OPERATIONS, stage_with_rows_after_empty_push,
-        "/cases/main/stages/context.fc: shape [9, 64], expected [0, 64]"),
+    ROW(OPERATIONS, stage_with_rows_after_empty_push, "/cases/main/stages/context.fc: shape [9, 64], expected [0, 64]"),
     ROW(OPERATIONS, held_short, "/cases/main/context_state/v/1: shape [15, 2, 16], expected [16, 2, 16]"),
     ROW(OPERATIONS, output_missing, "/cases/main/output/plain: missing"),
     ROW(OPERATIONS, chosen_high, "output/chosen: entry 3 is token 512"),
