@@ -59,7 +59,7 @@ static void name_processor(char *name, size_t size) {
 DflashStatus reference_devices(DflashDevice *devices, uint32_t capacity, uint32_t *count, DflashError *error) {
   DflashStatus status = reference_check_pointer("devices: count", count, error);
   if (status == DFLASH_OK && capacity > 0) {
-    DflashDevice device = {.is_cpu = 1, .id = "cpu", .driver = "scalar C, " __VERSION__};
+    DflashDevice device = {.is_cpu = 1, .id = "cpu", .driver = "scalar C, compiler " __VERSION__};
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     if (pages > 0 && page > 0) device.memory_bytes = (uint64_t)pages * (uint64_t)page;
     name_processor(device.name, sizeof device.name);

@@ -101,9 +101,10 @@ static void describe(const DflashModel *model, int32_t stage, int64_t layer, int
   info->dispatch = (int32_t)(layer * DFLASH_STAGE_COUNT + stage);
   info->weight_bytes = weight == NULL ? 0 : stage == DFLASH_STAGE_SELECT ? select_bytes(model, rows) : weight->bytes;
   snprintf(info->path, sizeof info->path, "%s", "scalar f32");
-  if (weight != NULL && weight->data != NULL && weight->rank == 2)
-    snprintf(info->path, sizeof info->path, "rows of %s, dot in f32, %d threads",
-             reference_storage_name(weight->storage), stage == DFLASH_STAGE_SELECT ? 1 : model->threads);
+  if (weight == NULL || weight->data == NULL || weight->rank != 2) return;
+  const int threads = stage == DFLASH_STAGE_SELECT ? 1 : model->threads;
+  snprintf(info->path, sizeof info->path, "rows of %s, dot in f32, %d thread%s",
+           reference_storage_name(weight->storage), threads, threads == 1 ? "" : "s");
 }
 
 DflashStatus reference_stage_info(const DflashModel *model, int32_t stage, int64_t layer, int64_t rows,

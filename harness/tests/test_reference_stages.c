@@ -276,7 +276,9 @@ static void test_softmax_holds_at_large_scores(void **state) {
   const DflashGeometry g = tiny_geometry();
   DflashModel *model = tiny_model(backend, g, NULL);
   DflashSequence *sequence = tiny_sequence(backend, model, 0);
-  for (float size = 100; size <= 1e4f; size *= 10) {
+  const float sizes[] = {100, 1000, 10000};
+  for (int n = 0; n < 3; n++) {
+    const float size = sizes[n];
     float q[2 * 60], k[2 * 20], *v = tiny_draw("v", 2 * 20), out[2 * 60];
     for (int i = 0; i < 60; i++) q[i] = size, q[60 + i] = -size;
     for (int i = 0; i < 20; i++) k[i] = 1, k[20 + i] = 2; /* row 0 prefers key 1; row 1, all scores negative, key 0 */
