@@ -13,10 +13,18 @@ enum {
   DFLASH_PANEL_QUANTUM = 16 /* counts are multiples of this; the rest is filled with zeros */
 };
 
-/* out[4 * r + c] = sum over k of a[r][k] * b[c][k], k < count. a and b are 64-byte aligned. */
+/* 16 sums that grow panel by panel, with what their partial sums did on the way: value in steps of a segment of
+ * columns, drift the integral of the partial sum over the columns, path that of its square. */
+typedef struct DflashTileSums {
+  double value[16], drift[16], path[16];
+} DflashTileSums;
+
+/* out[4 * r + c] = sum over k of a[r][k] * b[c][k], k < count, count a multiple of the quantum. a and b are 64-byte
+ * aligned. follow adds `cols` columns to sums, segment (a multiple of the quantum) by segment. */
 typedef struct DflashTiles {
   void (*f64)(const double *a, const double *b, int64_t count, double out[16]);
   void (*f32)(const float *a, const float *b, int64_t count, float out[16]);
+  void (*follow)(const double *a, const double *b, int64_t cols, int64_t segment, DflashTileSums *sums);
 } DflashTiles;
 
 /* The kernels for this processor. */

@@ -1,5 +1,5 @@
 /* exp, sin and cos in float64, made of additions, multiplications and integer operations only: a C library's own
- * differ in the last bit between versions and processors, and golden values must not. Errors stay below 2 units
+ * differ in the last bit between versions and processors, and golden values must not. Errors stay below 3 units
  * of the last place of float64. */
 #ifndef DFLASH_GOLDEN_ORACLE_MATH_H
 #define DFLASH_GOLDEN_ORACLE_MATH_H

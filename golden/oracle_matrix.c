@@ -1,5 +1,5 @@
-/* Matrix products. A worker takes 32 rows of weights, decodes a panel of their columns once and multiplies it with
- * up to 512 rows of x. The scales ride along: sum (w x)^2 and sum w^2 var(x) need few digits and are summed in f32
+/* Matrix products. A worker takes 64 rows of weights, decodes a panel of their columns once and multiplies it with
+ * up to 256 rows of x. The scales ride along: sum (w x)^2 and sum w^2 var(x) need few digits and are summed in f32
  * from panels that are scaled by powers of two. */
 #include <limits.h>
 #include <math.h>
@@ -15,11 +15,12 @@
 #include "oracle_matrix.h"
 #include "oracle_scale.h"
 
-enum { OUTPUTS = 32, ROWS = 512 };
+enum { OUTPUTS = 64, ROWS = 256 };
 
+/* 4 rows of x with 4 rows of weights. */
 typedef struct Sums {
-  double value, drift, path; /* drift, path: the partial sums in column order, and their squares */
-  double squares, inherited;
+  DflashTileSums sums;
+  double squares[16], inherited[16];
 } Sums;
 
 typedef struct Scratch {
@@ -29,7 +30,7 @@ typedef struct Scratch {
   _Alignas(64) float x_squares[DFLASH_TILE * DFLASH_PANEL];
   _Alignas(64) float variances[DFLASH_TILE * DFLASH_PANEL];
   double weight_unit[OUTPUTS], x_unit[DFLASH_TILE], variance_unit[DFLASH_TILE]; /* of the scaled squares */
-  Sums sums[ROWS * OUTPUTS];
+  Sums sums[ROWS / DFLASH_TILE][OUTPUTS / DFLASH_TILE];
   DflashWeightFacts facts[OUTPUTS];
   DflashDistinct distinct[OUTPUTS];
 } Scratch;
@@ -41,12 +42,23 @@ typedef struct Job {
   Scratch *scratch; /* [threads] */
 } Job;
 
-/* squares[k] = (values[k] / 2^e)^2 with 2^e just above the largest; returns 2^2e. */
-static double scaled_squares(const double *values, int64_t count, float *squares) {
-  double max = 0;
-  for (int64_t k = 0; k < count; k++) max = fabs(values[k]) > max ? fabs(values[k]) : max;
-  double scale = dflash_power_scale(max);
-  for (int64_t k = 0; k < count; k++) squares[k] = (float)((values[k] * scale) * (values[k] * scale));
+/* squares[k] = (values[k] / 2^e)^2 with 2^e just above the largest; returns 2^2e. Magnitudes of floats are in the
+ * order of their bits. */
+static double scaled_squares(const float *values, int64_t count, int64_t padded, float *squares) {
+  int32_t max = 0, bits;
+  for (int64_t k = 0; k < count; k++) {
+    memcpy(&bits, &values[k], sizeof bits);
+    bits &= 0x7fffffff;
+    max = bits > max ? bits : max;
+  }
+  float largest;
+  memcpy(&largest, &max, sizeof largest);
+  double scale = dflash_power_scale(largest);
+  for (int64_t k = 0; k < count; k++) {
+    float scaled = (float)(values[k] * scale);
+    squares[k] = scaled * scaled;
+  }
+  for (int64_t k = count; k < padded; k++) squares[k] = 0;
   return 1 / (scale * scale);
 }
 
@@ -66,91 +78,75 @@ static void load_weights(const Job *job, Scratch *s, int64_t output, int64_t col
   int64_t padded = dflash_panel_round(cols);
   for (int o = 0; o < OUTPUTS; o++) {
     double *values = s->weights + o * DFLASH_PANEL;
+    float rounded[DFLASH_PANEL];
     memset(values, 0, (size_t)padded * sizeof *values);
     if (output + o < job->matrix.outputs) {
       dflash_tensor_row(job->matrix.weights, output + o, col, cols, values);
       note_weights(job, s, o, values, cols);
     }
-    if (job->scaled) s->weight_unit[o] = scaled_squares(values, padded, s->weight_squares + o * DFLASH_PANEL);
+    if (!job->scaled) continue;
+    for (int64_t k = 0; k < cols; k++) rounded[k] = (float)values[k];
+    s->weight_unit[o] = scaled_squares(rounded, cols, padded, s->weight_squares + o * DFLASH_PANEL);
   }
 }
 
-static void load_row(const float *row, int64_t cols, int64_t padded, double *out) {
-  memset(out, 0, (size_t)padded * sizeof *out);
-  for (int64_t k = 0; row && k < cols; k++) out[k] = row[k];
-}
-
+/* Rows past the end are zeros. */
 static void load_x(const Job *job, Scratch *s, int64_t row, int64_t col, int64_t cols) {
   const DflashMatrix *m = &job->matrix;
   int64_t padded = dflash_panel_round(cols);
   for (int r = 0; r < DFLASH_TILE; r++) {
-    int64_t at = (row + r) * m->cols + col;
-    double *x = s->x + r * DFLASH_PANEL, sigma[DFLASH_PANEL];
-    load_row(row + r < m->rows ? m->x + at : NULL, cols, padded, x);
+    bool inside = row + r < m->rows;
+    int64_t at = inside ? (row + r) * m->cols + col : 0, count = inside ? cols : 0, panel = r * DFLASH_PANEL;
+    for (int64_t k = 0; k < count; k++) s->x[panel + k] = m->x[at + k];
+    for (int64_t k = count; k < padded; k++) s->x[panel + k] = 0;
     if (!job->scaled) continue;
-    s->x_unit[r] = scaled_squares(x, padded, s->x_squares + r * DFLASH_PANEL);
-    if (!m->sigma) continue;
-    load_row(row + r < m->rows ? m->sigma + at : NULL, cols, padded, sigma);
-    s->variance_unit[r] = scaled_squares(sigma, padded, s->variances + r * DFLASH_PANEL);
+    s->x_unit[r] = scaled_squares(m->x + at, count, padded, s->x_squares + panel);
+    if (m->sigma) s->variance_unit[r] = scaled_squares(m->sigma + at, count, padded, s->variances + panel);
   }
 }
 
-static void multiply_segment(const Job *job, Scratch *s, int64_t row, int o, int64_t k, int64_t cols) {
-  double pieces[16];
-  job->tiles.f64(s->x + k, s->weights + o * DFLASH_PANEL + k, dflash_panel_round(cols), pieces);
-  for (int r = 0; r < DFLASH_TILE; r++)
-    for (int c = 0; c < DFLASH_TILE; c++) {
-      Sums *sums = &s->sums[(row + r) * OUTPUTS + o + c];
-      double before = sums->value, after = before + pieces[r * DFLASH_TILE + c];
-      sums->drift += (double)cols / 2 * (before + after);
-      sums->path += (double)cols / 3 * (before * before + before * after + after * after);
-      sums->value = after;
-    }
+/* Adds a panel's 4 x 4 products to their sums. */
+static void multiply(const Job *job, Scratch *s, Sums *sums, int o, int64_t cols) {
+  int64_t padded = dflash_panel_round(cols);
+  float squares[16], inherited[16] = {0};
+  job->tiles.follow(s->x, s->weights + o * DFLASH_PANEL, cols, job->matrix.segment, &sums->sums);
+  if (!job->scaled) return;
+  job->tiles.f32(s->x_squares, s->weight_squares + o * DFLASH_PANEL, padded, squares);
+  if (job->matrix.sigma) job->tiles.f32(s->variances, s->weight_squares + o * DFLASH_PANEL, padded, inherited);
+  for (int i = 0; i < 16; i++) {
+    double unit = s->weight_unit[o + i % DFLASH_TILE];
+    sums->squares[i] += (double)squares[i] * s->x_unit[i / DFLASH_TILE] * unit;
+    if (job->matrix.sigma) sums->inherited[i] += (double)inherited[i] * s->variance_unit[i / DFLASH_TILE] * unit;
+  }
 }
 
-/* Adds a panel's 4 x 4 products to their sums. */
-static void multiply(const Job *job, Scratch *s, int64_t row, int o, int64_t cols) {
-  int64_t padded = dflash_panel_round(cols);
-  float squares[16] = {0}, inherited[16] = {0};
-  int64_t step = job->matrix.segment;
-  for (int64_t k = 0; k < cols; k += step) multiply_segment(job, s, row, o, k, cols - k < step ? cols - k : step);
-  if (job->scaled) job->tiles.f32(s->x_squares, s->weight_squares + o * DFLASH_PANEL, padded, squares);
-  if (job->scaled && job->matrix.sigma)
-    job->tiles.f32(s->variances, s->weight_squares + o * DFLASH_PANEL, padded, inherited);
-  for (int r = 0; r < DFLASH_TILE; r++)
-    for (int c = 0; c < DFLASH_TILE; c++) {
-      Sums *sums = &s->sums[(row + r) * OUTPUTS + o + c];
-      sums->squares += (double)squares[r * DFLASH_TILE + c] * s->x_unit[r] * s->weight_unit[o + c];
-      sums->inherited += (double)inherited[r * DFLASH_TILE + c] * s->variance_unit[r] * s->weight_unit[o + c];
-    }
+static void finish_element(const DflashMatrix *m, const Sums *sums, int i, DflashMatrixElement *element) {
+  double value = sums->sums.value[i], path = sums->sums.path[i], drift = sums->sums.drift[i];
+  double backwards = path - 2 * value * drift + (double)m->cols * value * value; /* of what was left to add */
+  element->value = value;
+  element->path = fmax(path, backwards);
+  element->squares = sums->squares[i];
+  element->inherited = sums->inherited[i];
+  dflash_matrix_finish(m, element);
 }
 
 static void finish(const Job *job, Scratch *s, int64_t row, int64_t rows, int64_t output) {
   const DflashMatrix *m = &job->matrix;
-  int outputs = (int)(m->outputs - output < OUTPUTS ? m->outputs - output : OUTPUTS);
-  for (int o = 0; o < outputs; o++)
+  int64_t outputs = m->outputs - output < OUTPUTS ? m->outputs - output : OUTPUTS;
+  for (int64_t o = 0; o < outputs; o++)
     s->facts[o].distinct = job->few ? dflash_distinct_values(&s->distinct[o]) : INFINITY;
   for (int64_t r = 0; r < rows; r++)
-    for (int o = 0; o < outputs; o++) {
-      const Sums *sums = &s->sums[r * OUTPUTS + o];
-      DflashMatrixElement element = {.row = row + r,
-                                     .output = output + o,
-                                     .weight = &s->facts[o],
-                                     .value = sums->value,
-                                     .path = sums->path,
-                                     .squares = sums->squares,
-                                     .inherited = sums->inherited};
-      /* backwards each partial sum is what was left to add */
-      double rest = sums->path - 2 * sums->value * sums->drift + (double)m->cols * sums->value * sums->value;
-      element.path = fmax(element.path, rest);
-      dflash_matrix_finish(m, &element);
+    for (int64_t o = 0; o < outputs; o++) {
+      const Sums *sums = &s->sums[r / DFLASH_TILE][o / DFLASH_TILE];
+      DflashMatrixElement element = {.row = row + r, .output = output + o, .weight = &s->facts[o]};
+      finish_element(m, sums, (int)(r % DFLASH_TILE * DFLASH_TILE + o % DFLASH_TILE), &element);
     }
 }
 
 static void block(const Job *job, Scratch *s, int64_t output, int64_t row, int64_t rows) {
   const DflashMatrix *m = &job->matrix;
-  int64_t tile_rows = (rows + DFLASH_TILE - 1) / DFLASH_TILE * DFLASH_TILE;
-  memset(s->sums, 0, (size_t)(tile_rows * OUTPUTS) * sizeof *s->sums);
+  int64_t outputs = m->outputs - output < OUTPUTS ? m->outputs - output : OUTPUTS;
+  memset(s->sums, 0, (size_t)((rows + DFLASH_TILE - 1) / DFLASH_TILE) * sizeof s->sums[0]);
   for (int o = 0; o < OUTPUTS; o++) s->facts[o] = (DflashWeightFacts){INT_MAX, 0, INFINITY};
   if (job->few) memset(s->distinct, 0, sizeof s->distinct);
   for (int64_t col = 0; col < m->cols; col += DFLASH_PANEL) {
@@ -158,7 +154,8 @@ static void block(const Job *job, Scratch *s, int64_t output, int64_t row, int64
     load_weights(job, s, output, col, cols);
     for (int64_t r = 0; r < rows; r += DFLASH_TILE) {
       load_x(job, s, row + r, col, cols);
-      for (int o = 0; o < OUTPUTS; o += DFLASH_TILE) multiply(job, s, r, o, cols);
+      for (int o = 0; o < outputs; o += DFLASH_TILE)
+        multiply(job, s, &s->sums[r / DFLASH_TILE][o / DFLASH_TILE], o, cols);
     }
   }
   finish(job, s, row, rows, output);

@@ -10,7 +10,7 @@ typedef struct DflashMatrix {
   const DflashTensor *weights;
   const float *x, *sigma; /* [rows, cols]; sigma NULL: exact */
   int64_t rows, cols, outputs;
-  int64_t segment; /* columns whose sum is one step of the partial sums that are followed */
+  int64_t segment;       /* columns whose sum is one step of the partial sums that are followed */
   DflashRowFacts *facts; /* [rows], of x */
   int *lowest;           /* [rows], lowest bit set in a row of x; only for exact calls */
 } DflashMatrix;

@@ -4,3 +4,10 @@ dflash_test(recipe LIBS dflash_golden)
 dflash_test(exact LIBS dflash_golden LABELS golden)
 dflash_test(generate LIBS dflash_golden LABELS golden TIMEOUT 600)
 dflash_test(check LIBS dflash_golden LABELS golden)
+
+# the oracle
+foreach(name oracle oracle_scale oracle_exact oracle_select evaluate)
+  dflash_test(${name} LIBS dflash_golden)
+  target_sources(test_${name} PRIVATE test_oracle_model.c test_oracle_f32.c test_oracle_naive.c)
+endforeach()
+set_tests_properties(evaluate PROPERTIES LABELS "golden")

@@ -161,8 +161,8 @@ static void conv(const F32Way *way, const DflashOracleCall *call, float *out) {
   const float *base = dflash_stage_weight(call->weights, call->stage, call->layer)->data;
   for (int64_t at = 0; at < call->sizes.rows * g->hidden; at++) {
     float start = side && way->apart ? call->inputs[0][at] : 0;
-    float y = conv_at(way, call, base, call->inputs[side], call->inputs[side + 1], side, at / g->hidden,
-                      at % g->hidden, start);
+    float y = conv_at(way, call, base, call->inputs[side], call->inputs[side + 1], side, at / g->hidden, at % g->hidden,
+                      start);
     out[at] = side && !way->apart ? call->inputs[0][at] + y : y;
   }
 }

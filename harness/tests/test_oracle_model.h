@@ -25,7 +25,7 @@ void oracle_tensor_set(DflashTensor *tensor, int32_t storage, const float *value
 float *oracle_draw(uint64_t seed, const char *name, int64_t count, double deviation);
 
 /* A case with drawn taps and h, one push of `context` rows at `first`. */
-void oracle_case_open(DflashCase *c, const DflashGeometry *geometry, int64_t first, int64_t context,
-                      int64_t anchor_pos, uint64_t seed);
+void oracle_case_open(DflashCase *c, const DflashGeometry *geometry, int64_t first, int64_t context, int64_t anchor_pos,
+                      uint64_t seed);
 
 #endif

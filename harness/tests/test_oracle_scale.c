@@ -55,8 +55,8 @@ static void run_oracle(const DflashOracleCall *call) {
 /* ---- sums of products ---- */
 
 enum { NORMAL, ONE_SIGNED, CANCELLING, OUTLIERS, RAMP, COARSE, EQUAL, KINDS };
-static const char *const kind_names[] = {"normal",       "one sign", "halves cancel", "outliers",
-                                         "sorted",       "8 bits",   "equal"};
+static const char *const kind_names[] = {"normal", "one sign", "halves cancel", "outliers",
+                                         "sorted", "8 bits",   "equal"};
 enum { ROWS = 4, OUTPUTS = 48 };
 
 static int by_value(const void *a, const void *b) {
@@ -127,10 +127,12 @@ static void check_products(int64_t n, int kind, int32_t storage, const char *sto
     f32_stage(&f32_ways[way], &p.call, got);
     measure(&stats, got, p.golden, p.sigma, ROWS * OUTPUTS);
     show(what, f32_ways[way].name, &stats);
-    if (stats.max > 5 || stats.score > 0.5) fail_msg("%s %s: z %g score %g", what, f32_ways[way].name, stats.max, stats.score);
+    if (stats.max > 5 || stats.score > 0.5)
+      fail_msg("%s %s: z %g score %g", what, f32_ways[way].name, stats.max, stats.score);
     highest = fmax(highest, rms(&stats));
   }
-  if (kind != EQUAL && kind != COARSE && (highest < 0.3 || highest > 1.5)) fail_msg("%s: highest rms %g", what, highest);
+  if (kind != EQUAL && kind != COARSE && (highest < 0.3 || highest > 1.5))
+    fail_msg("%s: highest rms %g", what, highest);
   free(got);
   product_close(&p);
 }
