@@ -71,6 +71,14 @@ static void choose_options(DflashSession *session) {
   session->backend_options[session->backend_option_count++] = (DflashOption){"threads", session->threads_text};
 }
 
+/* Puts the backend's name before its message, unless it stands there already. */
+static DflashStatus blame(const DflashSession *session, DflashError *error) {
+  const char *name = session->backend->name;
+  size_t length = strlen(name);
+  if (strncmp(error->message, name, length) == 0 && error->message[length] == ':') return error->status;
+  return dflash_error_prefix(error, "%s", name);
+}
+
 /* The device asked for, or the backend's first. */
 static DflashStatus choose_device(DflashSession *session, DflashError *error) {
   DflashDevice found[16];
@@ -78,7 +86,7 @@ static DflashStatus choose_device(DflashSession *session, DflashError *error) {
   for (int i = 0; i < 16; i++) found[i].struct_size = sizeof found[i];
   uint32_t count = 0;
   DflashStatus status = session->backend->devices(found, 16, &count, error);
-  if (status != DFLASH_OK) return dflash_error_prefix(error, "%s", session->backend->name);
+  if (status != DFLASH_OK) return blame(session, error);
   if (count == 0) return dflash_error_set(error, DFLASH_UNAVAILABLE, "%s: no device", session->backend->name);
   if (count > 16) count = 16;
   const char *wanted = session->options->device;
@@ -107,7 +115,7 @@ DflashStatus dflash_session_backend(DflashSession *session, DflashError *error) 
   if (status != DFLASH_OK) return status;
   DflashModelDesc desc = describe(session);
   status = session->backend->supports(&desc, error);
-  return status == DFLASH_OK ? status : dflash_error_prefix(error, "%s", session->backend->name);
+  return status == DFLASH_OK ? status : blame(session, error);
 }
 
 static cJSON *model_record(const DflashSession *session) {
@@ -132,12 +140,12 @@ DflashStatus dflash_session_model(DflashSession *session, DflashError *error) {
   DflashModelDesc desc = describe(session);
   uint64_t begin = dflash_clock_ns();
   DflashStatus status = session->backend->model_open(&desc, &session->model, error);
-  if (status != DFLASH_OK) return dflash_error_prefix(error, "%s", session->backend->name);
+  if (status != DFLASH_OK) return blame(session, error);
   session->open_s = (double)(dflash_clock_ns() - begin) * 1e-9;
   dflash_golden_release_weights(session->golden);
   session->info.struct_size = sizeof session->info;
   status = session->backend->model_info(session->model, &session->info, error);
-  if (status != DFLASH_OK) return dflash_error_prefix(error, "%s", session->backend->name);
+  if (status != DFLASH_OK) return blame(session, error);
   return dflash_session_send(session, model_record(session));
 }
 
