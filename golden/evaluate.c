@@ -85,7 +85,7 @@ static DflashValue source_value(const DflashEvaluation *e, int32_t source, int64
 }
 
 static DflashStatus run_stage(const DflashEvaluation *e, int32_t stage, int64_t layer, DflashError *error) {
-  DflashValue *stored = dflash_case_value(e->c, stage, layer), fresh;
+  DflashValue *stored = dflash_case_value(e->c, stage, layer), fresh = {0};
   DflashStatus status = dflash_evaluation_fresh(e, stage, layer, stored, &fresh, error);
   if (status != DFLASH_OK) return status;
   const DflashStageRow *row = dflash_stage_row(stage);

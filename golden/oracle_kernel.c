@@ -100,12 +100,20 @@ DEFINE_TILE(tile64_plain, , double, Plain64, 2, LANES64, 2, 1, add_halves64)
 DEFINE_TILE(tile32_plain, , float, Plain32, 4, LANES32, 2, 1, add_halves32)
 DEFINE_FOLLOW(follow_plain, , tile64_plain)
 
-DflashTiles dflash_tiles(void) {
+int dflash_tiles_list(DflashTiles out[3]) {
+  int count = 0;
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f")) return (DflashTiles){tile64_wide, tile32_wide, follow_wide};
-  if (__builtin_cpu_supports("avx2")) return (DflashTiles){tile64_medium, tile32_medium, follow_medium};
+  if (__builtin_cpu_supports("avx512f")) out[count++] = (DflashTiles){tile64_wide, tile32_wide, follow_wide};
+  if (__builtin_cpu_supports("avx2")) out[count++] = (DflashTiles){tile64_medium, tile32_medium, follow_medium};
 #endif
-  return (DflashTiles){tile64_plain, tile32_plain, follow_plain};
+  out[count++] = (DflashTiles){tile64_plain, tile32_plain, follow_plain};
+  return count;
+}
+
+DflashTiles dflash_tiles(void) {
+  DflashTiles list[3];
+  dflash_tiles_list(list);
+  return list[0];
 }
 
 static double halves(double lane[LANES64]) {

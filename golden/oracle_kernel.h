@@ -27,8 +27,10 @@ typedef struct DflashTiles {
   void (*follow)(const double *a, const double *b, int64_t cols, int64_t segment, DflashTileSums *sums);
 } DflashTiles;
 
-/* The kernels for this processor. */
-DflashTiles dflash_tiles(void);
+/* The kernels that this processor can run, widest registers first; returns how many, at most 3. All give the same
+ * bits. */
+int dflash_tiles_list(DflashTiles out[3]);
+DflashTiles dflash_tiles(void); /* the first of them */
 
 static inline int64_t dflash_panel_round(int64_t count) {
   return (count + DFLASH_PANEL_QUANTUM - 1) / DFLASH_PANEL_QUANTUM * DFLASH_PANEL_QUANTUM;

@@ -75,20 +75,49 @@ static double lane_sum(const double *a, const double *b, int64_t count) {
   return (pair[0] + pair[2]) + (pair[1] + pair[3]);
 }
 
+static void check_tiles(const DflashTiles *tiles, const double *a, const double *b, int64_t count) {
+  double out[16];
+  tiles->f64(a, b, count, out);
+  for (int i = 0; i < 16; i++)
+    assert_true(out[i] == lane_sum(a + i / 4 * DFLASH_PANEL, b + i % 4 * DFLASH_PANEL, count));
+}
+
+/* The last piece is shorter than a segment. */
+static void check_follow(const DflashTiles *tiles, const double *a, const double *b) {
+  DflashTileSums sums;
+  memset(&sums, 0, sizeof sums);
+  sums.value[5] = 2;
+  tiles->follow(a, b, 100, 64, &sums);
+  const double *left = a + DFLASH_PANEL, *right = b + DFLASH_PANEL;
+  double middle = 2 + lane_sum(left, right, 64), end = middle + lane_sum(left + 64, right + 64, 48);
+  assert_true(sums.value[5] == end);
+  assert_true(fabs(sums.drift[5] - 32 * (2 + middle) - 18 * (middle + end)) < 1e-9);
+  double path = 64 * (4 + 2 * middle + middle * middle) + 36 * (middle * middle + middle * end + end * end);
+  assert_true(fabs(sums.path[5] - path / 3) < 1e-9);
+}
+
+/* Every width of registers gives the promised sums, and all give the same f32 sums. */
 static void test_tiles(void **state) {
   (void)state;
   double *a = dflash_alloc(DFLASH_TILE * DFLASH_PANEL, sizeof *a),
          *b = dflash_alloc(DFLASH_TILE * DFLASH_PANEL, sizeof *b);
-  double out[16];
+  float *left = dflash_alloc(DFLASH_TILE * DFLASH_PANEL, sizeof *left);
+  float first[16], out[16];
+  DflashTiles tiles[3];
+  int tile_count = dflash_tiles_list(tiles);
   fill_panel(a, 1);
   fill_panel(b, 2);
-  for (int64_t count = 16; count <= DFLASH_PANEL; count += 16) {
-    dflash_tiles().f64(a, b, count, out);
-    for (int i = 0; i < 16; i++)
-      assert_true(out[i] == lane_sum(a + i / 4 * DFLASH_PANEL, b + i % 4 * DFLASH_PANEL, count));
+  for (int i = 0; i < DFLASH_TILE * DFLASH_PANEL; i++) left[i] = (float)a[i];
+  for (int t = 0; t < tile_count; t++) {
+    for (int64_t count = 16; count <= DFLASH_PANEL; count += 16) check_tiles(&tiles[t], a, b, count);
+    check_follow(&tiles[t], a, b);
+    tiles[t].f32(left, left, DFLASH_PANEL, out);
+    if (t == 0) memcpy(first, out, sizeof first);
+    assert_memory_equal(out, first, sizeof out);
   }
   free(a);
   free(b);
+  free(left);
 }
 
 /* ---- stages ---- */

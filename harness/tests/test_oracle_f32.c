@@ -13,6 +13,7 @@ const F32Way f32_ways[] = {{"forward", F32_FORWARD, false, false, false, false, 
                            {"pairwise", F32_PAIRWISE, false, true, false, false, 0},
                            {"16 lanes fma", F32_LANES, true, false, true, false, 0},
                            {"blocks of 128", F32_BLOCKS, true, true, true, true, 0},
+                           {"matrix unit", F32_MATRIX_UNIT, true, false, true, false, 0},
                            {"forward slack", F32_FORWARD, false, true, true, true, 1}};
 const int f32_way_count = sizeof f32_ways / sizeof *f32_ways;
 
@@ -38,6 +39,22 @@ static float lanes(const F32Way *way, const float *a, const float *b, int64_t co
   return lane[0];
 }
 
+static float truncate(double value) {
+  float rounded = (float)value;
+  return fabs((double)rounded) > fabs(value) ? nextafterf(rounded, 0) : rounded;
+}
+
+/* Eight products at a time, exactly, into an accumulator that truncates. */
+static float matrix_unit(const float *a, const float *b, int64_t count) {
+  float sum = 0;
+  for (int64_t i = 0; i < count; i += 8) {
+    double step = sum;
+    for (int64_t k = i; k < i + 8 && k < count; k++) step += (double)a[k] * b[k];
+    sum = truncate(step);
+  }
+  return sum;
+}
+
 float f32_dot(const F32Way *way, const float *a, const float *b, int64_t count) {
   float sum = 0;
   switch (way->order) {
@@ -50,6 +67,9 @@ float f32_dot(const F32Way *way, const float *a, const float *b, int64_t count) 
     return sum;
   case F32_BLOCKS:
     for (int64_t i = 0; i < count; i += 128) sum += range(way, a + i, b + i, count - i < 128 ? count - i : 128);
+    return sum;
+  case F32_MATRIX_UNIT:
+    for (int64_t i = 0; i < count; i += 128) sum += matrix_unit(a + i, b + i, count - i < 128 ? count - i : 128);
     return sum;
   default:
     return range(way, a, b, count);

@@ -4,7 +4,7 @@
 
 #include "golden/oracle.h"
 
-enum { F32_FORWARD, F32_BACKWARD, F32_PAIRWISE, F32_LANES, F32_BLOCKS, F32_ORDERS };
+enum { F32_FORWARD, F32_BACKWARD, F32_PAIRWISE, F32_LANES, F32_BLOCKS, F32_MATRIX_UNIT };
 
 typedef struct F32Way {
   const char *name;

@@ -165,9 +165,13 @@ static DflashGeometry chain_geometry(void) {
   return g;
 }
 
-static void chain_open(Chain *chain, const DflashGeometry *g, int32_t storage, int64_t context, uint64_t seed) {
+/* gain: of the queries' norm; larger ones make attention sharper. */
+static void chain_open(Chain *chain, const DflashGeometry *g, int32_t storage, int64_t context, float gain) {
+  const uint64_t seed = 3;
   *chain = (Chain){0};
   oracle_model_open(&chain->model, g, storage, seed);
+  for (int64_t l = 0; l < g->layers; l++)
+    for (int64_t i = 0; i < g->head_dim; i++) ((float *)(uintptr_t)chain->model.set.layers[l].q_norm.data)[i] *= gain;
   oracle_case_open(&chain->golden, g, 1000, context, 1000 + context, seed);
   oracle_case_open(&chain->own, g, 1000, context, 1000 + context, seed);
   DflashEvaluate options = {.geometry = &chain->model.geometry,
@@ -244,10 +248,10 @@ static void check_stage(const char *mode, int32_t stage, const F32Way *way, cons
     fail_msg("%s %s: rms %g max %g score %g", what, way->name, rms(stats), stats->max, stats->score);
 }
 
-static void check_chain(const DflashGeometry *g, int32_t storage, int64_t context, uint64_t seed) {
+static void check_chain(const DflashGeometry *g, int32_t storage, int64_t context, float gain) {
   double highest_alone[DFLASH_STAGE_COUNT] = {0}, highest_chain[DFLASH_STAGE_COUNT] = {0};
   Chain chain;
-  chain_open(&chain, g, storage, context, seed);
+  chain_open(&chain, g, storage, context, gain);
   for (int way = 0; way < f32_way_count; way++) {
     memset(chain.alone, 0, sizeof chain.alone);
     memset(chain.chain, 0, sizeof chain.chain);
@@ -269,10 +273,19 @@ static void check_chain(const DflashGeometry *g, int32_t storage, int64_t contex
 static void test_stages(void **state) {
   (void)state;
   DflashGeometry g = chain_geometry();
-  check_chain(&g, ORACLE_MIXED, 90, 3);
+  check_chain(&g, ORACLE_MIXED, 90, 1);
+}
+
+static void test_sharp_attention(void **state) {
+  (void)state;
+  DflashGeometry g = chain_geometry();
+  g.layers = 1, g.vocab = 300, g.mask_token = 0, g.heads = 3, g.kv_heads = 3, g.head_dim = 32, g.conv_kernel = 4,
+  g.hidden = 96;
+  check_chain(&g, DFLASH_STORAGE_BF16, 400, 6);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_products), cmocka_unit_test(test_stages)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_products), cmocka_unit_test(test_stages),
+                                     cmocka_unit_test(test_sharp_attention)};
   return cmocka_run_group_tests_name("oracle_scale", tests, NULL, NULL);
 }
