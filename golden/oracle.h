@@ -24,7 +24,9 @@ typedef struct DflashOracleCall {
   DflashRunSizes sizes;
   int64_t position;      /* of row 0: anchor_pos, or the push's for context.* */
   int64_t context_first; /* of HELD_K, HELD_V */
-  bool exact;            /* test sums for exactness in any order; sigma is 0 where they are */
+  /* Test sums for exactness in any order: alone is 0 where they are, chain the inputs' sigma (with the sum's own where
+   * that is not 0). */
+  bool exact;
   /* Inputs in the order of the stage table: values, and their chain sigma (NULL: exact input). */
   const float *inputs[DFLASH_STAGE_INPUTS];
   const float *sigmas[DFLASH_STAGE_INPUTS];
