@@ -69,6 +69,11 @@ static DflashStatus take(const DflashArgument *argument, const char *value, Dfla
   case DFLASH_ARGUMENT_NUMBER:
     if (dflash_parse_i64(value, argument->target) && *(int64_t *)argument->target >= 0) return DFLASH_OK;
     return bad_value(argument, value, "a whole number from 0", error);
+  case DFLASH_ARGUMENT_THREADS:
+    if (dflash_parse_i64(value, argument->target) && *(int64_t *)argument->target >= 0 &&
+        *(int64_t *)argument->target <= DFLASH_THREADS_MAX)
+      return DFLASH_OK;
+    return bad_value(argument, value, "a number of threads from 0 (all CPUs) to 1024", error);
   case DFLASH_ARGUMENT_SHARE:
     if (dflash_parse_share(value, argument->target)) return DFLASH_OK;
     return bad_value(argument, value, "a share such as 1% or 0.01", error);
@@ -86,9 +91,14 @@ static int find_short(const DflashArgument *table, int count, int letter) {
   return -1;
 }
 
+/* getopt leaves a short option's letter in optopt, of a long one its value or 0. A cluster of letters is not passed
+ * until its last one. */
 static DflashStatus refuse(char **argv, int missing_value, DflashError *error) {
-  const char *word = optind > 0 ? argv[optind - 1] : "";
+  char letter[3] = {'-', (char)optopt, '\0'};
+  const char *word = optopt > 0 && optopt < LONG_ONLY ? letter : argv[optind - 1];
   if (missing_value) return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "option '%s' needs a value", word);
+  if (optopt >= LONG_ONLY)
+    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "option '%s': it takes no value", word);
   return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "option '%s' is unknown here; --help lists what there is",
                           word);
 }

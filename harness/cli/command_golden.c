@@ -1,4 +1,5 @@
 #include <cjson/cJSON.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +59,8 @@ static DflashStatus open_recipe(const MakeArguments *a, DflashRecipe *recipe, cJ
   char *text = NULL;
   uint64_t size = 0;
   DflashStatus status = dflash_read_file(a->recipe, 1 << 20, &text, &size, error);
-  if (status == DFLASH_OK) status = dflash_recipe_from_json(text, recipe, owner, error);
+  if (status == DFLASH_OK && dflash_recipe_from_json(text, recipe, owner, error) != DFLASH_OK)
+    status = dflash_error_prefix(error, "%s", a->recipe);
   free(text);
   return status;
 }
@@ -84,6 +86,15 @@ static DflashStatus build_recipe(const MakeArguments *a, DflashRecipe *recipe, c
   return apply_sets(a, recipe, error);
 }
 
+static DflashStatus check_output(const MakeArguments *a, DflashError *error) {
+  const char *inputs[] = {a->recipe, a->weights, a->head};
+  if (a->output == NULL) return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "-o FILE is missing");
+  for (int i = 0; i < 3; i++)
+    if (inputs[i] != NULL && dflash_same_file(inputs[i], a->output))
+      return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "%s: is read: not written over", a->output);
+  return DFLASH_OK;
+}
+
 static void progress(const char *line) { dflash_progress("%s", line); }
 
 static int make(const MakeArguments *a) {
@@ -92,9 +103,8 @@ static int make(const MakeArguments *a) {
   DflashMakeResult result;
   cJSON *owner = NULL;
   memset(&recipe, 0, sizeof recipe);
-  DflashStatus status = build_recipe(a, &recipe, &owner, &error);
-  if (status == DFLASH_OK && a->output == NULL)
-    status = dflash_error_set(&error, DFLASH_INVALID_ARGUMENT, "-o FILE is missing");
+  DflashStatus status = check_output(a, &error);
+  if (status == DFLASH_OK) status = build_recipe(a, &recipe, &owner, &error);
   if (status == DFLASH_OK) status = dflash_golden_make(&recipe, a->output, (int)a->threads, progress, &result, &error);
   dflash_progress_done();
   if (status == DFLASH_OK && !a->quiet)
@@ -107,10 +117,11 @@ static int make(const MakeArguments *a) {
 static DflashStatus take_seed(void *context, const char *value, DflashError *error) {
   MakeArguments *a = context;
   char *end = NULL;
+  errno = 0;
   a->seed = (int64_t)strtoull(value, &end, 0);
   a->seed_given = 1;
-  if (value[0] >= '0' && value[0] <= '9' && *end == '\0') return DFLASH_OK;
-  return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--seed: '%s' is not a whole number", value);
+  if (value[0] >= '0' && value[0] <= '9' && *end == '\0' && errno == 0) return DFLASH_OK;
+  return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--seed: '%s' is not a whole number below 2^64", value);
 }
 
 static int command_make(int argc, char **argv) {
@@ -132,7 +143,7 @@ static int command_make(int argc, char **argv) {
       {"context", "N", "context rows", DFLASH_ARGUMENT_NUMBER, &a.context, 0},
       {"allow-untrusted", NULL, "also make goldens with stages that are mostly zeros", DFLASH_ARGUMENT_FLAG,
        &a.allow_untrusted, 0},
-      {"threads,t", "N", "threads (all CPUs)", DFLASH_ARGUMENT_NUMBER, &a.threads, 0},
+      {"threads,t", "N", "threads (all CPUs)", DFLASH_ARGUMENT_THREADS, &a.threads, 0},
       {"quiet,q", NULL, "print nothing but errors", DFLASH_ARGUMENT_FLAG, &a.quiet, 0}};
   int operands = 0, helped = 0;
   DflashError error = {0};
@@ -151,17 +162,16 @@ typedef struct ReadArguments {
 } ReadArguments;
 
 /* In a child: HDF5 itself crashes or hangs on some damaged files. */
-static int read_golden(void *context, FILE *out) {
+static int read_golden(void *context, FILE *out, DflashError *error) {
   const ReadArguments *a = context;
   DflashGolden *golden = NULL;
-  DflashError error = {0};
   int64_t wrong = 0;
-  DflashStatus status = dflash_golden_open(a->path, a->check, &golden, &error);
+  DflashStatus status = dflash_golden_open(a->path, a->check, &golden, error);
   if (status == DFLASH_OK)
-    status = a->check ? dflash_golden_check(golden, a->path, a->recompute, (int)a->threads, out, &wrong, &error)
-                      : dflash_golden_info(golden, a->path, a->json, out, &error);
+    status = a->check ? dflash_golden_check(golden, a->path, a->recompute, (int)a->threads, out, &wrong, error)
+                      : dflash_golden_info(golden, a->path, a->json, out, error);
   dflash_golden_close(golden);
-  if (status != DFLASH_OK) return dflash_command_fail(&error);
+  if (status != DFLASH_OK) return dflash_status_exit(status);
   return wrong > 0 ? DFLASH_EXIT_WRONG : DFLASH_EXIT_OK;
 }
 
@@ -174,7 +184,7 @@ static int command_read(int argc, char **argv, int check) {
                               "Shows geometry, weights, cases and where they come from.";
   const DflashArgument check_rows[] = {{"timeout", "TIME", "give up on a file after this long without output (900s)",
                                         DFLASH_ARGUMENT_SECONDS, &timeout_s, 0},
-                                       {"threads,t", "N", "threads (all CPUs)", DFLASH_ARGUMENT_NUMBER, &a.threads, 0},
+                                       {"threads,t", "N", "threads (all CPUs)", DFLASH_ARGUMENT_THREADS, &a.threads, 0},
                                        {"recompute", NULL, "compute every stage again from the file's own inputs",
                                         DFLASH_ARGUMENT_FLAG, &a.recompute, 0}};
   const DflashArgument info_rows[] = {check_rows[0],
@@ -190,7 +200,7 @@ static int command_read(int argc, char **argv, int check) {
   for (int i = 1; i <= operands; i++) {
     a.path = argv[i];
     char what[1200];
-    snprintf(what, sizeof what, "%s: not a readable golden file, reading it failed", argv[i]);
+    snprintf(what, sizeof what, "%s: not a readable golden file: reading it", argv[i]);
     int exit = dflash_report(read_golden, &a, timeout_s, what, DFLASH_EXIT_BAD_INPUT);
     if (exit != DFLASH_EXIT_OK && (worst == DFLASH_EXIT_OK || exit == DFLASH_EXIT_WRONG)) worst = exit;
   }
@@ -202,7 +212,10 @@ int dflash_command_golden(int argc, char **argv) {
   if (strcmp(what, "make") == 0) return command_make(argc - 1, argv + 1);
   if (strcmp(what, "info") == 0) return command_read(argc - 1, argv + 1, 0);
   if (strcmp(what, "check") == 0) return command_read(argc - 1, argv + 1, 1);
-  int help = strcmp(what, "--help") == 0 || strcmp(what, "-h") == 0;
-  fprintf(help ? stdout : stderr, "usage: dflash-harness golden make|info|check ... ; each has --help\n");
-  return help ? DFLASH_EXIT_OK : DFLASH_EXIT_BAD_INPUT;
+  if (strcmp(what, "--help") == 0 || strcmp(what, "-h") == 0) {
+    printf("usage: dflash-harness golden make|info|check ... ; each has --help\n");
+    return DFLASH_EXIT_OK;
+  }
+  dflash_log(DFLASH_LOG_ERROR, "golden '%s' is unknown; there are make, info, check", what);
+  return DFLASH_EXIT_BAD_INPUT;
 }

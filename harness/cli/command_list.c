@@ -9,6 +9,7 @@
 #include "model/geometry.h"
 #include "model/stage_table.h"
 #include "run/loader.h"
+#include "run/names.h"
 #include "run/report.h"
 
 static const char usage[] = "usage: dflash-harness list backends|devices|stages|presets|cases [FILE]\n\n"
@@ -25,7 +26,7 @@ typedef struct One {
   int devices;
 } One;
 
-static void print_devices(const DflashBackend *b, FILE *out) {
+static int print_devices(const DflashBackend *b, FILE *out) {
   DflashDevice found[16];
   uint32_t count = 0;
   DflashError error = {0};
@@ -33,52 +34,76 @@ static void print_devices(const DflashBackend *b, FILE *out) {
   for (int i = 0; i < 16; i++) found[i].struct_size = sizeof found[i];
   if (b->devices(found, 16, &count, &error) != DFLASH_OK) {
     fprintf(out, "%-12s none: %s\n", b->name, error.message);
-    return;
+    return DFLASH_EXIT_UNAVAILABLE;
   }
   for (uint32_t i = 0; i < count && i < 16; i++)
     fprintf(out, "%-12s %-10s %s%s, %.1f GiB, %s\n", b->name, found[i].id, found[i].name,
             found[i].is_cpu ? " (CPU)" : "", (double)found[i].memory_bytes / (1 << 30), found[i].driver);
+  return DFLASH_EXIT_OK;
 }
 
-static int print_backend(void *context, FILE *out) {
+static int print_backend(void *context, FILE *out, DflashError *error) {
   const One *one = context;
   DflashLoaded loaded;
-  DflashError error = {0};
-  if (dflash_backend_load(one->path, NULL, &loaded, &error) != DFLASH_OK) {
-    fprintf(out, "not usable: %s\n", error.message);
-    return DFLASH_EXIT_OK;
+  DflashError refused = {0};
+  int result = DFLASH_EXIT_OK;
+  (void)error; /* a backend that cannot be used is one line of the list */
+  if (dflash_backend_load(one->path, NULL, &loaded, &refused) != DFLASH_OK) {
+    fprintf(out, "not usable: %s\n", refused.message);
+    return DFLASH_EXIT_UNAVAILABLE;
   }
   const DflashBackend *b = loaded.backend;
   if (one->devices)
-    print_devices(b, out);
+    result = print_devices(b, out);
   else
     fprintf(out, "%-12s %-8s %s\n%21s options: %s\n%21s %s\n", b->name, b->version, b->about, "", b->options, "",
             loaded.path);
   dflash_backend_unload(&loaded);
-  return DFLASH_EXIT_OK;
+  return result;
 }
 
 typedef struct Listing {
   const ListArguments *arguments;
-  int shown;
+  DflashNames names;
+  int shown, exit; /* exit: of the one asked for; of all, whether one crashed */
 } Listing;
 
 static void list_one(void *context, const char *name, const char *path) {
   Listing *listing = context;
   const char *wanted = listing->arguments->backend;
+  dflash_names_add(&listing->names, name);
   if (wanted != NULL && strcmp(wanted, name) != 0) return;
   One one = {path, listing->arguments->devices};
+  char what[1200];
+  snprintf(what, sizeof what, "%s: the backend", path);
   listing->shown++;
-  dflash_report(print_backend, &one, 60, path, DFLASH_EXIT_WRONG);
+  int exit = dflash_report(print_backend, &one, 60, what, DFLASH_EXIT_WRONG);
+  if (wanted != NULL || exit != DFLASH_EXIT_UNAVAILABLE) listing->exit = exit > listing->exit ? exit : listing->exit;
+}
+
+static void log_none(const Listing *listing) {
+  DflashText names = {0};
+  const char *wanted = listing->arguments->backend;
+  dflash_names_list(&listing->names, &names);
+  if (wanted != NULL)
+    dflash_log(DFLASH_LOG_ERROR, "backend '%s' is not here; found: %s", wanted, names.size > 0 ? names.data : "none");
+  else
+    dflash_log(DFLASH_LOG_ERROR, "no backend was found");
+  dflash_text_free(&names);
 }
 
 static int list_backends(const ListArguments *a) {
-  Listing listing = {a, 0};
-  dflash_backend_find(a->search, list_one, &listing);
-  if (listing.shown > 0) return DFLASH_EXIT_OK;
-  dflash_log(DFLASH_LOG_ERROR, "%s%s", a->backend != NULL ? "there is no backend " : "no backend was found",
-             a->backend != NULL ? a->backend : "");
-  return a->backend != NULL ? DFLASH_EXIT_UNAVAILABLE : DFLASH_EXIT_NOTHING;
+  Listing listing = {.arguments = a};
+  if (a->backend != NULL && strchr(a->backend, '/') != NULL)
+    list_one(&listing, a->backend, a->backend);
+  else
+    dflash_backend_find(a->search, list_one, &listing);
+  if (listing.shown == 0) {
+    log_none(&listing);
+    listing.exit = a->backend != NULL ? DFLASH_EXIT_UNAVAILABLE : DFLASH_EXIT_NOTHING;
+  }
+  dflash_names_close(&listing.names);
+  return listing.exit;
 }
 
 static int list_stages(void) {
@@ -101,22 +126,22 @@ static int list_presets(void) {
   return DFLASH_EXIT_OK;
 }
 
-static int print_cases(void *context, FILE *out) {
-  const char *path = context;
+static int print_cases(void *context, FILE *out, DflashError *error) {
+  const ListArguments *a = context;
   DflashGolden *golden = NULL;
-  DflashError error = {0};
-  if (dflash_golden_open(path, 0, &golden, &error) != DFLASH_OK) return dflash_command_fail(&error);
+  DflashStatus status = dflash_golden_open(a->file, 0, &golden, error);
+  if (status != DFLASH_OK) return dflash_status_exit(status);
   for (int64_t i = 0; i < dflash_golden_case_count(golden); i++)
     fprintf(out, "%s\n", dflash_golden_case_name(golden, i));
   dflash_golden_close(golden);
   return DFLASH_EXIT_OK;
 }
 
-static int list_cases(const char *file) {
-  if (file != NULL) {
-    char path[1100];
-    snprintf(path, sizeof path, "%s", file);
-    return dflash_report(print_cases, path, 60, "not a readable golden file", DFLASH_EXIT_BAD_INPUT);
+static int list_cases(ListArguments *a) {
+  if (a->file != NULL) {
+    char what[1200];
+    snprintf(what, sizeof what, "%s: not a readable golden file: reading it", a->file);
+    return dflash_report(print_cases, a, 60, what, DFLASH_EXIT_BAD_INPUT);
   }
   for (size_t i = 0; i < dflash_case_kind_count(); i++)
     printf("%-16s %s\n", dflash_case_kind(i)->name, dflash_case_kind(i)->about);
@@ -131,7 +156,7 @@ static int list(const char *what, ListArguments *a) {
   }
   if (strcmp(what, "stages") == 0) return list_stages();
   if (strcmp(what, "presets") == 0) return list_presets();
-  if (strcmp(what, "cases") == 0) return list_cases(a->file);
+  if (strcmp(what, "cases") == 0) return list_cases(a);
   dflash_log(DFLASH_LOG_ERROR, "cannot list '%s'; there are backends, devices, stages, presets, cases", what);
   return DFLASH_EXIT_BAD_INPUT;
 }
@@ -150,5 +175,8 @@ int dflash_command_list(int argc, char **argv) {
                               "list one of backends, devices, stages, presets, cases [FILE]");
   if (status != DFLASH_OK) return dflash_command_fail(&error);
   a.file = operands == 2 ? argv[2] : NULL;
+  if (a.file != NULL && strcmp(argv[1], "cases") != 0)
+    status = dflash_error_set(&error, DFLASH_INVALID_ARGUMENT, "list %s takes no file: '%s'", argv[1], a.file);
+  if (status != DFLASH_OK) return dflash_command_fail(&error);
   return list(argv[1], &a);
 }

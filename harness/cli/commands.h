@@ -11,6 +11,8 @@ int dflash_command_list(int argc, char **argv);
 
 /* Logs the error and gives its exit status. */
 int dflash_command_fail(const DflashError *error);
+/* 1 when both names lead to one file that exists. */
+int dflash_same_file(const char *a, const char *b);
 /* The whole command line as typed, for records. */
 const char *dflash_command_line(void);
 

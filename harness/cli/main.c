@@ -1,8 +1,10 @@
 /* dflash-harness: golden files in, verdicts and times out. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -31,6 +33,12 @@ int dflash_command_fail(const DflashError *error) {
   return dflash_status_exit(error->status);
 }
 
+int dflash_same_file(const char *a, const char *b) {
+  struct stat first, second;
+  return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino && S_ISREG(first.st_mode);
+}
+
 static void print_usage(FILE *out) {
   fprintf(out, "dflash-harness " DFLASH_VERSION ": parity and timing for the DFlash 2 block drafter\n\n"
                "usage: dflash-harness COMMAND [OPTIONS] [FILES]\n\ncommands:\n");
@@ -41,10 +49,7 @@ static void print_usage(FILE *out) {
                "was asked for is absent and --allow-missing was given\n");
 }
 
-int main(int argc, char **argv) {
-  signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN); /* a write past the limit is an error like a full disk */
-  for (int i = 0; i < argc; i++) dflash_text_append(&command_line, "%s%s", i > 0 ? " " : "", argv[i]);
+static int run(int argc, char **argv) {
   const char *name = argc > 1 ? argv[1] : "";
   if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
     print_usage(stdout);
@@ -56,7 +61,17 @@ int main(int argc, char **argv) {
   }
   for (int i = 0; i < COMMANDS; i++)
     if (strcmp(name, commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
-  if (argc > 1) dflash_log(DFLASH_LOG_ERROR, "command '%s' is unknown", name);
-  print_usage(stderr);
+  dflash_log(DFLASH_LOG_ERROR, "command '%s' is unknown; there are verify, bench, golden, list, and --help", name);
+  return DFLASH_EXIT_BAD_INPUT;
+}
+
+int main(int argc, char **argv) {
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN); /* a write past the limit is an error like a full disk */
+  for (int i = 0; i < argc; i++) dflash_text_append(&command_line, "%s%s", i > 0 ? " " : "", argv[i]);
+  int result = run(argc, argv);
+  dflash_text_free(&command_line);
+  if (result != DFLASH_EXIT_OK || (fflush(stdout) == 0 && !ferror(stdout))) return result;
+  dflash_log(DFLASH_LOG_ERROR, "cannot write to stdout: %s", strerror(errno));
   return DFLASH_EXIT_BAD_INPUT;
 }

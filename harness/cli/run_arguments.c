@@ -59,7 +59,7 @@ void dflash_run_arguments_rows(DflashRunArguments *a, DflashArgument *table, int
       {"resume", NULL, "keep the complete cases of --json's file, run the others", DFLASH_ARGUMENT_FLAG, &o->resume, 0},
       {"json", "FILE", "write JSON lines (docs/records.md)", DFLASH_ARGUMENT_TEXT, &o->json, 0},
       {"junit", "FILE", "write JUnit XML, one test case per stage and layer", DFLASH_ARGUMENT_TEXT, &o->junit, 0},
-      {"threads,t", "N", "threads of the harness, and of the backend if it has that option", DFLASH_ARGUMENT_NUMBER,
+      {"threads,t", "N", "threads of the harness, and of the backend if it has that option", DFLASH_ARGUMENT_THREADS,
        &a->threads, 0},
       {"verbose,v", NULL, "print every stage", DFLASH_ARGUMENT_FLAG, &o->verbose, 0},
       {"quiet,q", NULL, "print nothing but errors", DFLASH_ARGUMENT_FLAG, &o->quiet, 0},
@@ -105,6 +105,19 @@ static DflashStatus check_stages(const char *patterns, DflashError *error) {
   return DFLASH_OK;
 }
 
+/* What is written must be none of what is read, nor one file twice. */
+static DflashStatus check_files(const DflashRunOptions *o, DflashError *error) {
+  const char *outputs[] = {o->json, o->junit};
+  for (int i = 0; i < 2; i++)
+    for (int64_t f = 0; outputs[i] != NULL && f < o->file_count; f++)
+      if (dflash_same_file(outputs[i], o->files[f]))
+        return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "%s: is a golden file that is read: not written over",
+                                outputs[i]);
+  if (o->json != NULL && o->junit != NULL && (strcmp(o->json, o->junit) == 0 || dflash_same_file(o->json, o->junit)))
+    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--json and --junit name the same file: %s", o->json);
+  return DFLASH_OK;
+}
+
 DflashStatus dflash_run_arguments_finish(DflashRunArguments *a, char **argv, int operands, DflashError *error) {
   DflashRunOptions *o = &a->options;
   o->files = (const char *const *)argv + 1;
@@ -117,8 +130,9 @@ DflashStatus dflash_run_arguments_finish(DflashRunArguments *a, char **argv, int
   o->load_context = strcmp(a->context, "load") == 0;
   if (!o->load_context && strcmp(a->context, "push") != 0)
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--context: '%s' is neither push nor load", a->context);
-  o->threads = a->threads > INT16_MAX ? INT16_MAX : (int)a->threads;
-  DflashStatus status = dflash_profile_parse(a->profile, &o->profile, error);
+  o->threads = (int)a->threads;
+  DflashStatus status = check_files(o, error);
+  if (status == DFLASH_OK) status = dflash_profile_parse(a->profile, &o->profile, error);
   if (status == DFLASH_OK && a->modes != NULL) status = dflash_modes_parse(a->modes, &o->modes, error);
   if (status == DFLASH_OK) status = parse_shard(a, error);
   return status == DFLASH_OK ? check_stages(o->stages, error) : status;

@@ -2,6 +2,6 @@
 #include "run/job.h"
 
 int dflash_run_bench(const DflashRunOptions *options) {
-  DflashJob job = {.options = options, .run_case = dflash_bench_case, .case_limit = 1, .modes = "bench"};
+  DflashJob job = {.options = options, .command = "bench", .run_case = dflash_bench_case, .case_limit = 1};
   return dflash_job_run(&job);
 }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "run/job.h"
+#include "run/reproduce.h"
 
 static DflashBlockCall block_call(DflashBenchCase *bench, uint32_t flags) {
   const DflashCase *c = &bench->run.c;
@@ -38,14 +39,22 @@ static DflashStatus prove_parity(DflashBenchCase *bench, DflashError *error) {
   return DFLASH_OK;
 }
 
+/* What was asked for and is not possible here; before anything runs. */
+static DflashStatus check_request(const DflashSession *s, DflashError *error) {
+  if (s->options->cold && !DFLASH_BACKEND_HAS(s->backend, evict_caches))
+    return dflash_error_set(error, DFLASH_UNSUPPORTED, "%s cannot evict caches: --cold is not possible",
+                            s->backend->name);
+  if (s->options->round > 0 && s->options->load_context)
+    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--round pushes rows: it cannot go with --context load");
+  return DFLASH_OK;
+}
+
 /* The rows that every round pushes again: the last `round` of the context. */
 static DflashStatus prepare_round(DflashBenchCase *bench, DflashError *error) {
   const DflashCase *c = &bench->run.c;
   int64_t round = bench->run.session->options->round, first = 0, len = 0, last = 0;
   int64_t width = dflash_geometry_tap_width(bench->run.session->geometry);
   if (round == 0) return DFLASH_OK;
-  if (bench->run.session->options->load_context)
-    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--round pushes rows: it cannot go with --context load");
   DflashStatus status = dflash_context_replay(c->ops, c->op_count, &first, &len, &bench->tap_row, &last, error);
   if (status != DFLASH_OK) return status;
   if (round > len)
@@ -101,10 +110,19 @@ static DflashStatus timed_block(DflashBenchCase *bench, uint32_t flags, double *
   return DFLASH_OK;
 }
 
+/* A long sampling is no silence; between two samples it disturbs none. */
+static void tell_samples(DflashBenchCase *bench) {
+  uint64_t now = dflash_clock_ns();
+  if (now - bench->told_ns < 1000000000u) return;
+  bench->told_ns = now;
+  dflash_session_progress(bench->run.session, "sampling");
+}
+
 static DflashStatus sample(void *context, double *channels, DflashError *error) {
   DflashBenchCase *bench = context;
   DflashSession *s = bench->run.session;
   double wall, cpu, count = bench->span_count;
+  tell_samples(bench);
   DflashStatus status = timed_block(bench, 0, &channels[DFLASH_CHANNEL_DEVICE], &channels[DFLASH_CHANNEL_WALL],
                                     &channels[DFLASH_CHANNEL_CPU], error);
   if (status == DFLASH_OK)
@@ -136,7 +154,6 @@ static DflashStatus prepare_timed(DflashBenchCase *bench, DflashError *error) {
   if (!dflash_token_buffers_open(&bench->tokens, s->geometry, run->c.sizes.n_draft))
     return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for tokens");
   DflashStatus status = dflash_case_sequence(run, 0, &bench->sequence, error);
-  if (status == DFLASH_OK) status = prepare_round(bench, error);
   if (status == DFLASH_OK) status = timed_block(bench, DFLASH_BLOCK_STAMP, &device, &wall, &cpu, error);
   if (status == DFLASH_OK)
     status = s->backend->block_spans(bench->sequence, bench->spans, DFLASH_BENCH_SPANS, &bench->span_count, error);
@@ -178,7 +195,7 @@ static DflashStatus take_samples(DflashBenchCase *bench, DflashError *error) {
   look_at_device(s, &bench->before);
   dflash_session_progress(s, "roofline");
   measure_roofline(bench);
-  dflash_session_progress(s, "sampling for at most %g s", o->budget_s);
+  dflash_session_progress(s, "sampling");
   DflashStatus status =
       dflash_sample(&options, DFLASH_CHANNEL_SPANS + (int64_t)bench->span_count, sample, bench, &bench->samples, error);
   if (status != DFLASH_OK) return status;
@@ -186,6 +203,19 @@ static DflashStatus take_samples(DflashBenchCase *bench, DflashError *error) {
   measure_roofline(bench);
   look_at_device(s, &bench->after);
   return DFLASH_OK;
+}
+
+/* What failed parity is verified again, the rest is timed again. */
+static void add_reproduce(const DflashBenchCase *bench, cJSON *record, bool parity) {
+  const DflashReproduce what = {.command = parity ? "verify" : "bench",
+                                .file = bench->run.session->file,
+                                .case_name = bench->run.c.name,
+                                .mode = parity ? "chain" : NULL};
+  DflashRunOptions options = *bench->run.session->options;
+  if (parity) options.round = options.cold = 0; /* options of bench */
+  char *command = dflash_reproduce_command(&options, &what);
+  if (command != NULL) cJSON_AddStringToObject(record, "reproduce", command);
+  free(command);
 }
 
 /* The `case` record: first is what failed parity; why, what else went wrong, with its outcome. */
@@ -196,6 +226,7 @@ static DflashStatus send_case(DflashBenchCase *bench, const DflashVerdict *first
   cJSON_AddStringToObject(record, "type", "case");
   cJSON_AddStringToObject(record, "case", bench->run.c.name);
   cJSON_AddStringToObject(record, "modes", "bench");
+  cJSON_AddStringToObject(record, "settings", bench->run.session->settings);
   if (first != NULL) outcome = first->outcome;
   cJSON_AddStringToObject(record, "outcome", dflash_outcome_name(outcome));
   if (first != NULL || why != NULL) cJSON_AddStringToObject(record, "message", why != NULL ? why : message);
@@ -204,6 +235,7 @@ static DflashStatus send_case(DflashBenchCase *bench, const DflashVerdict *first
   cJSON_AddNumberToObject(record, "other", outcome == DFLASH_OUTCOME_NOT_TRUSTED);
   dflash_record_number(record, "largest_score", bench->largest_score);
   cJSON_AddStringToObject(record, "values_hash", dflash_golden_attribute(bench->run.session->golden, "values_hash"));
+  if (dflash_outcome_is_failure(outcome)) add_reproduce(bench, record, first != NULL);
   return dflash_session_send(bench->run.session, record);
 }
 
@@ -233,22 +265,18 @@ static void bench_close(DflashBenchCase *bench) {
 DflashStatus dflash_bench_case(DflashSession *session, int64_t index, DflashError *error) {
   DflashBenchCase *bench = calloc(1, sizeof *bench);
   if (bench == NULL) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for a benchmark");
-  DflashStatus status = DFLASH_OK;
-  if (session->options->cold && !DFLASH_BACKEND_HAS(session->backend, evict_caches))
-    status = dflash_error_set(error, DFLASH_UNSUPPORTED, "%s cannot evict caches: --cold is not possible",
-                              session->backend->name);
+  DflashStatus status = check_request(session, error);
   if (status == DFLASH_OK) status = dflash_clock_prove(dflash_clock_ns, &bench->proof, error);
-  if (status == DFLASH_OK) status = dflash_case_run_open(&bench->run, session, index, error);
-  if (status != DFLASH_OK) goto out;
+  if (status == DFLASH_OK) status = dflash_case_run_open(&bench->run, session, index, "bench", error);
+  if (status == DFLASH_OK && !bench->run.resumed) status = prepare_round(bench, error);
+  if (status != DFLASH_OK || bench->run.resumed) goto out;
   DflashError failure = {0};
   dflash_session_progress(session, "parity before timing");
   status = prove_parity(bench, &failure);
   if (status == DFLASH_OK) status = prepare_timed(bench, &failure);
   const DflashVerdict *first = dflash_verdicts_first(&bench->run.verdicts);
   if (status == DFLASH_OK && first == NULL) status = take_samples(bench, &failure);
-  if (status == DFLASH_INVALID_ARGUMENT)
-    *error = failure;
-  else if (status != DFLASH_OK || first != NULL)
+  if (status != DFLASH_OK || first != NULL)
     status = send_case(bench, first, DFLASH_OUTCOME_ERROR, status != DFLASH_OK ? failure.message : NULL);
   else
     status = send_bench(bench);

@@ -28,6 +28,7 @@ typedef struct DflashBenchCase {
   uint64_t resolution_ns;
   int clock;
   double largest_score; /* of the parity run */
+  uint64_t told_ns;     /* when the parent last heard of the sampling */
   DflashDeviceState before, after;
 } DflashBenchCase;
 

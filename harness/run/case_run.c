@@ -26,7 +26,9 @@ static DflashStatus ask_infos(DflashCaseRun *run, DflashError *error) {
     int context = dflash_stage_row(stage)->rows == DFLASH_ROWS_CONTEXT;
     int64_t rows = context ? run->c.sizes.push_rows : run->c.sizes.rows;
     DflashStatus status = s->backend->stage_info(s->model, stage, layer, rows > 0 ? rows : 1, info, error);
-    if (status != DFLASH_OK) return dflash_error_prefix(error, "%s", s->backend->name);
+    if (status != DFLASH_OK)
+      return dflash_error_set(error, DFLASH_INTERNAL, "%s tells nothing of a stage: %s", s->backend->name,
+                              error->message);
   }
   return DFLASH_OK;
 }
@@ -49,14 +51,13 @@ static DflashStatus complete_scales(DflashCaseRun *run, DflashError *error) {
                              .scales_alone = (run->modes & 1u << DFLASH_MODE_ALONE) != 0,
                              .scales_chain = (run->modes & 1u << DFLASH_MODE_CHAIN) != 0};
   if (!evaluate.scales_alone && !evaluate.scales_chain) return DFLASH_OK;
+  dflash_session_progress(s, "error scales");
   return dflash_evaluate_case(&evaluate, &run->c, error);
 }
 
-DflashStatus dflash_case_run_open(DflashCaseRun *run, DflashSession *session, int64_t index, DflashError *error) {
-  memset(run, 0, sizeof *run);
-  run->session = session;
+static DflashStatus read_case(DflashCaseRun *run, int64_t index, DflashError *error) {
   int64_t first = 0, len = 0, *tap_row = NULL;
-  DflashStatus status = dflash_golden_case(session->golden, index, &run->c, error);
+  DflashStatus status = dflash_golden_case(run->session->golden, index, &run->c, error);
   if (status == DFLASH_OK)
     status = dflash_context_replay(run->c.ops, run->c.op_count, &first, &len, &tap_row, &run->last_push, error);
   free(tap_row);
@@ -65,11 +66,32 @@ DflashStatus dflash_case_run_open(DflashCaseRun *run, DflashSession *session, in
     run->push_pos = run->c.ops[run->last_push].pos;
     run->push_row = run->c.ops[run->last_push].first_row;
   }
+  return DFLASH_OK;
+}
+
+/* From here on the backend is at work. */
+static DflashStatus choose_modes(DflashCaseRun *run, const char *modes_name, DflashError *error) {
+  char modes[32];
+  dflash_session_case(run->session, "");
+  DflashStatus status = ask_infos(run, error);
+  if (status != DFLASH_OK) return status;
+  run->modes = run->session->options->modes != 0 ? run->session->options->modes : default_modes(run);
+  if (modes_name == NULL) modes_name = dflash_modes_text(run->modes, modes);
+  dflash_session_case(run->session, modes_name);
+  run->resumed = dflash_session_resumed(run->session, run->c.name, modes_name) != 0;
+  return DFLASH_OK;
+}
+
+DflashStatus dflash_case_run_open(DflashCaseRun *run, DflashSession *session, int64_t index, const char *modes_name,
+                                  DflashError *error) {
+  memset(run, 0, sizeof *run);
+  run->session = session;
+  DflashStatus status = read_case(run, index, error);
+  if (status != DFLASH_OK) return status;
   run->infos = dflash_alloc(value_count(run), sizeof *run->infos);
   if (run->infos == NULL) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for a case");
-  status = ask_infos(run, error);
-  if (status != DFLASH_OK) return status;
-  run->modes = session->options->modes != 0 ? session->options->modes : default_modes(run);
+  status = choose_modes(run, modes_name, error);
+  if (status != DFLASH_OK || run->resumed) return status;
   status = complete_scales(run, error);
   return status == DFLASH_OK ? dflash_product_open(run, &run->product, error) : status;
 }

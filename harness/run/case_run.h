@@ -37,11 +37,14 @@ typedef struct DflashCaseRun {
   DflashProduct product;
   DflashSequence *sequence; /* the capturing one */
   bool ran;                 /* product holds a block */
+  bool resumed;             /* an earlier run holds its record: nothing more was opened */
   DflashError block_error;  /* DFLASH_NONFINITE of the block, when its values are still readable */
 } DflashCaseRun;
 
-/* Reads the case, computes scales that the file lacks. */
-DflashStatus dflash_case_run_open(DflashCaseRun *run, DflashSession *session, int64_t index, DflashError *error);
+/* Reads the case, computes scales that the file lacks. modes_name: what records call the modes; NULL: by their names.
+ */
+DflashStatus dflash_case_run_open(DflashCaseRun *run, DflashSession *session, int64_t index, const char *modes_name,
+                                  DflashError *error);
 void dflash_case_run_close(DflashCaseRun *run);
 
 const DflashStageInfo *dflash_case_info(const DflashCaseRun *run, int32_t stage, int64_t layer);

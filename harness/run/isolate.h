@@ -9,19 +9,25 @@ struct cJSON;
 /* Inside the child: sends one record to the parent (a JSON line through a pipe). Also restarts the time limit. */
 typedef struct DflashChild DflashChild;
 DflashStatus dflash_child_send(DflashChild *child, const struct cJSON *record);
+/* Inside the child: drops what is written to stderr from now on (1), or lets it through again (0). A library that
+ * chokes on a damaged file prints a last word of its own; the parent's line is the one that counts. */
+void dflash_child_hush(DflashChild *child, int hushed);
 
-enum { DFLASH_CHILD_EXITED, DFLASH_CHILD_CRASHED, DFLASH_CHILD_HUNG };
+enum { DFLASH_CHILD_EXITED, DFLASH_CHILD_CRASHED, DFLASH_CHILD_HUNG, DFLASH_CHILD_STOPPED };
 
 typedef struct DflashChildResult {
-  int how;        /* DFLASH_CHILD_* */
-  int value;      /* what fn returned, or the signal */
-  char text[256]; /* "killed by signal 11 (Segmentation fault)", "no progress for 60 s" */
+  int how;        /* DFLASH_CHILD_*; EXITED only when fn returned */
+  int value;      /* what fn returned, the signal, or the status of an exit inside fn */
+  char text[256]; /* "crashed with signal 11 (Segmentation fault)", "made no progress for 60 s" */
 } DflashChildResult;
 
-/* Forks, runs fn in the child with its own process group, calls record in the parent for each record sent, ends the
- * child when it is silent for longer than timeout_s (0: no limit). The parent must hold no threads. */
+/* In the parent, for each record; not 0: the child is not needed any more, and is ended. */
+typedef int (*DflashRecordFn)(void *context, struct cJSON *record);
+
+/* Forks and runs fn in the child, in a process group of its own, with stdout going to stderr: stdout is the parent's.
+ * Ends the child, and every process of its group, when it is silent for longer than timeout_s (0: no limit). The parent
+ * must hold no threads. */
 DflashStatus dflash_isolate(int (*fn)(void *context, DflashChild *child), void *context, double timeout_s,
-                            void (*record)(void *record_context, struct cJSON *record), void *record_context,
-                            DflashChildResult *result, DflashError *error);
+                            DflashRecordFn record, void *record_context, DflashChildResult *result, DflashError *error);
 
 #endif

@@ -113,6 +113,8 @@ static void want(void *context, const char *name, const char *path) {
 /* The file of a backend given by name or by path. */
 static DflashStatus locate(const char *name, const char *search, char *path, size_t size, DflashError *error) {
   if (strchr(name, '/') != NULL) {
+    if (strlen(name) >= size)
+      return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "a backend's path is longer than %zu bytes", size - 1);
     snprintf(path, size, "%s", name);
     return DFLASH_OK;
   }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 static const char *const mode_names[DFLASH_MODE_COUNT] = {"alone", "chain", "local"};
 static const char *const profile_names[DFLASH_PROFILE_COUNT] = {"exact", "i8", "f16", "bf16"};
@@ -42,4 +43,30 @@ DflashStatus dflash_profile_parse(const char *text, int32_t *profile, DflashErro
                             text);
   *profile = found;
   return DFLASH_OK;
+}
+
+const char *dflash_modes_text(unsigned modes, char text[32]) {
+  size_t used = 0;
+  text[0] = '\0';
+  for (int mode = 0; mode < DFLASH_MODE_COUNT; mode++)
+    if (modes & 1u << mode)
+      used += (size_t)snprintf(text + used, 32 - used, "%s%s", used > 0 ? "," : "", mode_names[mode]);
+  return text;
+}
+
+char *dflash_run_settings(const DflashRunOptions *o) {
+  DflashText text = {0};
+  dflash_text_append(&text, "%s", ""); /* never NULL */
+  if (o->stages != NULL) dflash_text_append(&text, " stage=%s", o->stages);
+  if (o->layer >= 0) dflash_text_append(&text, " layer=%lld", (long long)o->layer);
+  if (o->load_context) dflash_text_append(&text, " context=load");
+  if (o->repeat > 1) dflash_text_append(&text, " repeat=%lld", (long long)o->repeat);
+  if (o->round > 0) dflash_text_append(&text, " round=%lld", (long long)o->round);
+  if (o->cold) dflash_text_append(&text, " cold");
+  if (o->threads > 0) dflash_text_append(&text, " threads=%d", o->threads);
+  for (uint32_t i = 0; i < o->option_count; i++)
+    dflash_text_append(&text, " option:%s=%s", o->options[i].key, o->options[i].value);
+  if (text.failed) dflash_text_free(&text);
+  if (text.size > 0) memmove(text.data, text.data + 1, text.size); /* without the first blank */
+  return text.data;
 }

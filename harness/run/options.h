@@ -43,6 +43,12 @@ typedef struct DflashRunOptions {
   int64_t round; /* context rows pushed per round; 0: the block alone */
 } DflashRunOptions;
 
+/* What else decides what a case's record says, as text: "stage=attn.* layer=0 repeat=3 option:form=f32"; "" for the
+ * defaults. free() releases; NULL when memory is out. */
+char *dflash_run_settings(const DflashRunOptions *options);
+/* The modes as records write them: "alone,chain". */
+const char *dflash_modes_text(unsigned modes, char text[32]);
+
 /* Each runs to its end, writes records, and returns an exit status (base/error.h). */
 int dflash_run_verify(const DflashRunOptions *options);
 int dflash_run_bench(const DflashRunOptions *options);

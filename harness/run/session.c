@@ -9,33 +9,6 @@
 #include "base/text.h"
 #include "time/clock.h"
 
-static const char *const phase_names[DFLASH_PHASE_COUNT] = {"golden", "backend", "model", "case"};
-
-const char *dflash_phase_name(int phase) {
-  return phase >= 0 && phase < DFLASH_PHASE_COUNT ? phase_names[phase] : "start";
-}
-
-static void send_and_delete(DflashSession *session, cJSON *record) {
-  if (record != NULL) dflash_child_send(session->child, record);
-  cJSON_Delete(record);
-}
-
-void dflash_session_phase(DflashSession *session, int phase) {
-  cJSON *record = cJSON_CreateObject();
-  cJSON_AddStringToObject(record, "type", "phase");
-  cJSON_AddNumberToObject(record, "phase", phase);
-  send_and_delete(session, record);
-}
-
-void dflash_session_refuse(DflashSession *session, int phase, const DflashError *error) {
-  cJSON *record = cJSON_CreateObject();
-  cJSON_AddStringToObject(record, "type", "refused");
-  cJSON_AddNumberToObject(record, "phase", phase);
-  cJSON_AddNumberToObject(record, "status", error->status);
-  cJSON_AddStringToObject(record, "message", error->message);
-  send_and_delete(session, record);
-}
-
 DflashStatus dflash_session_golden(DflashSession *session, DflashError *error) {
   DflashStatus status = dflash_golden_open(session->file, 1, &session->golden, error);
   if (status != DFLASH_OK) return status;
@@ -44,6 +17,15 @@ DflashStatus dflash_session_golden(DflashSession *session, DflashError *error) {
   session->pool = dflash_pool_open(session->options->threads);
   if (session->pool == NULL) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for worker threads");
   return DFLASH_OK;
+}
+
+/* A flipped bit in a golden value would look like a backend's error. */
+DflashStatus dflash_session_hashes(DflashSession *session, DflashError *error) {
+  int inputs, values;
+  DflashStatus status = dflash_golden_check_hashes(session->golden, &inputs, &values, error);
+  if (status != DFLASH_OK || (inputs != 0 && values != 0)) return status;
+  return dflash_error_set(error, DFLASH_INVALID_DATA, "%s: %s does not match the file's contents: the file is damaged",
+                          session->file, inputs == 0 ? "inputs_hash" : "values_hash");
 }
 
 static DflashModelDesc describe(const DflashSession *session) {

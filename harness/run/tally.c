@@ -6,27 +6,27 @@
 #include "base/error.h"
 #include "compare/compare.h"
 
-void dflash_tally_case(DflashTally *t, int outcome) {
-  t->cases++;
+void dflash_tally_case(DflashCounts *c, int outcome) {
+  c->cases++;
   if (dflash_outcome_is_failure(outcome))
-    t->failed++;
+    c->failed++;
   else if (outcome == DFLASH_OUTCOME_PASS || outcome == DFLASH_OUTCOME_NEAR_TIE)
-    t->passed++;
+    c->passed++;
   else if (outcome == DFLASH_OUTCOME_UNSUPPORTED || outcome == DFLASH_OUTCOME_UNAVAILABLE)
-    t->skipped++;
+    c->skipped++;
   else if (outcome == DFLASH_OUTCOME_NOT_TRUSTED)
-    t->not_trusted++;
+    c->not_trusted++;
   else
-    t->not_run++;
+    c->not_run++;
 }
 
 int dflash_tally_exit(const DflashTally *t, int allow_missing) {
-  if (t->failed > 0) return DFLASH_EXIT_WRONG;
+  int64_t missing = t->now.skipped + t->earlier.skipped;
+  if (t->now.failed + t->earlier.failed > 0) return DFLASH_EXIT_WRONG;
   if (t->bad_input > 0) return DFLASH_EXIT_BAD_INPUT;
-  int64_t missing = t->skipped + t->unavailable;
   if (missing > 0 && !allow_missing) return DFLASH_EXIT_UNAVAILABLE;
-  if (t->passed > 0 || t->resumed > 0) return DFLASH_EXIT_OK;
-  if (t->not_trusted > 0) return DFLASH_EXIT_CANNOT_TELL;
+  if (t->now.passed + t->earlier.passed > 0) return DFLASH_EXIT_OK;
+  if (t->now.not_trusted + t->earlier.not_trusted > 0) return DFLASH_EXIT_CANNOT_TELL;
   return missing > 0 ? DFLASH_EXIT_SKIPPED : DFLASH_EXIT_NOTHING;
 }
 
@@ -34,13 +34,13 @@ cJSON *dflash_tally_record(const DflashTally *t, int exit, double elapsed_s) {
   cJSON *record = cJSON_CreateObject();
   if (record == NULL) return NULL;
   cJSON_AddStringToObject(record, "type", "summary");
-  cJSON_AddNumberToObject(record, "cases", (double)t->cases);
-  cJSON_AddNumberToObject(record, "passed", (double)t->passed);
-  cJSON_AddNumberToObject(record, "failed", (double)t->failed);
-  cJSON_AddNumberToObject(record, "skipped", (double)t->skipped);
-  cJSON_AddNumberToObject(record, "not_run", (double)(t->not_run + t->not_trusted));
+  cJSON_AddNumberToObject(record, "cases", (double)t->now.cases);
+  cJSON_AddNumberToObject(record, "passed", (double)t->now.passed);
+  cJSON_AddNumberToObject(record, "failed", (double)t->now.failed);
+  cJSON_AddNumberToObject(record, "skipped", (double)t->now.skipped);
+  cJSON_AddNumberToObject(record, "not_run", (double)(t->now.not_run + t->now.not_trusted));
   cJSON_AddNumberToObject(record, "bad_input", (double)t->bad_input);
-  cJSON_AddNumberToObject(record, "resumed", (double)t->resumed);
+  cJSON_AddNumberToObject(record, "resumed", (double)t->earlier.cases);
   cJSON_AddNumberToObject(record, "exit", exit);
   cJSON_AddNumberToObject(record, "elapsed_s", elapsed_s);
   return record;

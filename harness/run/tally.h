@@ -6,14 +6,19 @@
 
 struct cJSON;
 
-typedef struct DflashTally {
+typedef struct DflashCounts {
   int64_t cases, passed, failed, skipped, not_run, not_trusted;
-  int64_t bad_input, unavailable, resumed;
+} DflashCounts;
+
+typedef struct DflashTally {
+  DflashCounts now;     /* cases of this run */
+  DflashCounts earlier; /* complete before --resume */
+  int64_t bad_input;    /* files, cases and words of the command line */
 } DflashTally;
 
-void dflash_tally_case(DflashTally *tally, int outcome); /* DFLASH_OUTCOME_* of a whole case */
+void dflash_tally_case(DflashCounts *counts, int outcome); /* DFLASH_OUTCOME_* of a whole case */
 /* Something wrong 1, bad input 2, unavailable 3, nothing ran 4 (77 with allow_missing when all that was asked
- * for is absent), not trusted alone 5, else 0. */
+ * for is absent), not trusted alone 5, else 0. What an earlier run found counts as well. */
 int dflash_tally_exit(const DflashTally *tally, int allow_missing);
 struct cJSON *dflash_tally_record(const DflashTally *tally, int exit, double elapsed_s);
 

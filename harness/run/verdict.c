@@ -123,7 +123,7 @@ void dflash_verdict_message(const DflashVerdict *v, char *text, size_t size) {
   char label[64];
   dflash_verdict_label(v, label);
   const DflashComparison *c = &v->comparison;
-  if (v->compared && c->place[0] != '\0')
+  if (v->compared && c->place[0] != '\0' && c->bad > 0)
     snprintf(text, size, "%s (%s): %s at %s: got %.9g, expected %.9g, score %.3g; %lld of %lld elements off, %s%s%s",
              label, dflash_mode_name(v->mode), dflash_outcome_name(v->outcome), c->place, (double)c->got,
              (double)c->expected, c->score, (long long)c->bad, (long long)c->elements, c->pattern,

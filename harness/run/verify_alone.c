@@ -85,6 +85,7 @@ static void alone_stage(DflashCaseRun *run, DflashSequence *sequence, int32_t st
     return;
   }
   DflashStageCall call = stage_call(run, stage, layer);
+  dflash_session_stage(run->session, DFLASH_MODE_ALONE, stage, layer);
   if (!give_inputs(run, &call))
     dflash_verdict_note(verdict, DFLASH_OUTCOME_NOT_RUN, "the golden lacks an input of it");
   else if (stage == DFLASH_STAGE_SELECT)

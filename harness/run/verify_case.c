@@ -5,51 +5,9 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "run/case_run.h"
+#include "run/reproduce.h"
 #include "time/clock.h"
-
-static void append_quoted(DflashText *text, const char *word) {
-  if (word[0] != '\0' &&
-      strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/+,:=%") == strlen(word)) {
-    dflash_text_append(text, " %s", word);
-    return;
-  }
-  dflash_text_append(text, " '");
-  for (const char *at = word; *at != '\0'; at++)
-    if (*at == '\'')
-      dflash_text_append(text, "'\\''");
-    else
-      dflash_text_bytes(text, at, 1);
-  dflash_text_append(text, "'");
-}
-
-char *dflash_reproduce_command(const DflashRunOptions *o, const char *file, const char *case_name, const char *stage,
-                               int64_t layer, const char *mode) {
-  DflashText text = {0};
-  dflash_text_append(&text, "dflash-harness verify");
-  append_quoted(&text, file);
-  dflash_text_append(&text, " --backend");
-  append_quoted(&text, o->backend);
-  if (o->backend_path != NULL) {
-    dflash_text_append(&text, " --backend-path");
-    append_quoted(&text, o->backend_path);
-  }
-  if (o->device != NULL) {
-    dflash_text_append(&text, " --device");
-    append_quoted(&text, o->device);
-  }
-  for (uint32_t i = 0; i < o->option_count; i++)
-    dflash_text_append(&text, " --option %s=%s", o->options[i].key, o->options[i].value);
-  dflash_text_append(&text, " --profile %s --case", dflash_profile_name(o->profile));
-  append_quoted(&text, case_name);
-  if (stage != NULL) dflash_text_append(&text, " --stage %s", stage);
-  if (stage != NULL && layer >= 0) dflash_text_append(&text, " --layer %lld", (long long)layer);
-  if (mode != NULL) dflash_text_append(&text, " --mode %s", mode);
-  if (o->load_context) dflash_text_append(&text, " --context load");
-  if (o->repeat > 1) dflash_text_append(&text, " --repeat %lld", (long long)o->repeat);
-  return text.data;
-}
 
 static void production_failed(DflashCaseRun *run, const DflashError *error) {
   DflashVerdict *verdict = dflash_verdict_add(&run->verdicts, DFLASH_MODE_CHAIN, DFLASH_STAGE_NONE, -1, "block");
@@ -59,6 +17,7 @@ static void production_failed(DflashCaseRun *run, const DflashError *error) {
 
 void dflash_verify_production(DflashCaseRun *run) {
   DflashError error = {0};
+  dflash_session_check(run->session, DFLASH_MODE_CHAIN, "block");
   DflashStatus status = dflash_case_sequence(run, DFLASH_SEQUENCE_CAPTURE, &run->sequence, &error);
   if (status == DFLASH_OK) status = dflash_product_run(run, run->sequence, &run->product, DFLASH_POISON_BITS, &error);
   if (status != DFLASH_OK) {
@@ -72,14 +31,6 @@ void dflash_verify_production(DflashCaseRun *run) {
   if (!filtered || run->session->options->repeat > 1) dflash_verify_laws(run);
 }
 
-static void add_modes(cJSON *record, unsigned modes) {
-  DflashText text = {0};
-  for (int mode = 0; mode < DFLASH_MODE_COUNT; mode++)
-    if (modes & 1u << mode) dflash_text_append(&text, "%s%s", text.size > 0 ? "," : "", dflash_mode_name(mode));
-  cJSON_AddStringToObject(record, "modes", text.data != NULL ? text.data : "");
-  dflash_text_free(&text);
-}
-
 static void add_first(DflashCaseRun *run, cJSON *record, const DflashVerdict *first) {
   char message[900];
   dflash_verdict_message(first, message, sizeof message);
@@ -90,8 +41,13 @@ static void add_first(DflashCaseRun *run, cJSON *record, const DflashVerdict *fi
   bool is_stage = first->stage != DFLASH_STAGE_NONE;
   const char *stage = is_stage ? dflash_stage_row(first->stage)->name : NULL;
   int64_t layer = is_stage && dflash_stage_row(first->stage)->scope == DFLASH_SCOPE_LAYER ? first->layer : -1;
-  char *command = dflash_reproduce_command(run->session->options, run->session->file, run->c.name, stage, layer,
-                                           dflash_mode_name(first->mode));
+  const DflashReproduce what = {.command = "verify",
+                                .file = run->session->file,
+                                .case_name = run->c.name,
+                                .stage = stage,
+                                .layer = layer,
+                                .mode = dflash_mode_name(first->mode)};
+  char *command = dflash_reproduce_command(run->session->options, &what);
   if (command != NULL) cJSON_AddStringToObject(record, "reproduce", command);
   free(command);
 }
@@ -101,6 +57,7 @@ static cJSON *case_record(DflashCaseRun *run, double elapsed_s) {
   if (record == NULL) return NULL;
   int64_t passed = 0, failed = 0, other = 0;
   double largest = 0;
+  char modes[32];
   for (int64_t i = 0; i < run->verdicts.count; i++) {
     const DflashVerdict *v = &run->verdicts.at[i];
     bool pass = v->outcome == DFLASH_OUTCOME_PASS || v->outcome == DFLASH_OUTCOME_NEAR_TIE;
@@ -112,10 +69,13 @@ static cJSON *case_record(DflashCaseRun *run, double elapsed_s) {
   int outcome = run->verdicts.failed ? DFLASH_OUTCOME_ERROR : dflash_verdicts_outcome(&run->verdicts);
   cJSON_AddStringToObject(record, "type", "case");
   cJSON_AddStringToObject(record, "case", run->c.name);
-  add_modes(record, run->modes);
+  cJSON_AddStringToObject(record, "modes", dflash_modes_text(run->modes, modes));
+  cJSON_AddStringToObject(record, "settings", run->session->settings);
   cJSON_AddStringToObject(record, "outcome", dflash_outcome_name(outcome));
   const DflashVerdict *first = dflash_verdicts_first(&run->verdicts);
   if (first != NULL) add_first(run, record, first);
+  if (run->verdicts.count == 0)
+    cJSON_AddStringToObject(record, "message", "--stage and --layer select nothing that this case has");
   cJSON_AddNumberToObject(record, "passed", (double)passed);
   cJSON_AddNumberToObject(record, "failed", (double)failed);
   cJSON_AddNumberToObject(record, "other", (double)other);
@@ -125,26 +85,35 @@ static cJSON *case_record(DflashCaseRun *run, double elapsed_s) {
   return record;
 }
 
-static DflashStatus send_all(DflashCaseRun *run, double elapsed_s) {
-  for (int64_t i = 0; i < run->verdicts.count; i++) {
-    cJSON *record = dflash_verdict_record(&run->verdicts.at[i]);
+/* Those not sent yet. What a mode found is out before the next one begins, and survives a crash in it. */
+static DflashStatus send_verdicts(DflashCaseRun *run, int64_t *sent) {
+  for (; *sent < run->verdicts.count; (*sent)++) {
+    cJSON *record = dflash_verdict_record(&run->verdicts.at[*sent]);
     if (record == NULL) return DFLASH_OUT_OF_MEMORY;
     cJSON_AddStringToObject(record, "case", run->c.name);
     DflashStatus status = dflash_session_send(run->session, record);
     if (status != DFLASH_OK) return status;
   }
-  return dflash_session_send(run->session, case_record(run, elapsed_s));
+  return DFLASH_OK;
+}
+
+static DflashStatus run_modes(DflashCaseRun *run, uint64_t begin) {
+  int64_t sent = 0;
+  if (run->modes & 1u << DFLASH_MODE_ALONE) dflash_verify_alone(run);
+  DflashStatus status = send_verdicts(run, &sent);
+  if (run->modes & (1u << DFLASH_MODE_CHAIN | 1u << DFLASH_MODE_LOCAL)) dflash_verify_production(run);
+  dflash_verdicts_inherit(&run->verdicts);
+  if (status == DFLASH_OK) status = send_verdicts(run, &sent);
+  if (status != DFLASH_OK) return status;
+  return dflash_session_send(run->session, case_record(run, (double)(dflash_clock_ns() - begin) * 1e-9));
 }
 
 DflashStatus dflash_verify_case(DflashSession *session, int64_t index, DflashError *error) {
   DflashCaseRun run;
   uint64_t begin = dflash_clock_ns();
-  DflashStatus status = dflash_case_run_open(&run, session, index, error);
-  if (status == DFLASH_OK) {
-    if (run.modes & 1u << DFLASH_MODE_ALONE) dflash_verify_alone(&run);
-    if (run.modes & (1u << DFLASH_MODE_CHAIN | 1u << DFLASH_MODE_LOCAL)) dflash_verify_production(&run);
-    dflash_verdicts_inherit(&run.verdicts);
-    status = send_all(&run, (double)(dflash_clock_ns() - begin) * 1e-9);
+  DflashStatus status = dflash_case_run_open(&run, session, index, NULL, error);
+  if (status == DFLASH_OK && !run.resumed) {
+    status = run_modes(&run, begin);
     if (status != DFLASH_OK) dflash_error_set(error, status, "cannot report the case");
   }
   dflash_case_run_close(&run);

@@ -8,8 +8,4 @@
  * or judged at all is an error; a backend's failure is a verdict. */
 DflashStatus dflash_verify_case(DflashSession *session, int64_t index, DflashError *error);
 
-/* The command that runs this again: file, backend, device, options, case, stage, layer, mode. free() releases. */
-char *dflash_reproduce_command(const DflashRunOptions *options, const char *file, const char *case_name,
-                               const char *stage, int64_t layer, const char *mode);
-
 #endif

@@ -9,6 +9,7 @@
 #define OTHER_POISON 0x7fa5a5a5u /* another NaN than the first run's: a stale read changes bits */
 
 static DflashVerdict *law(DflashCaseRun *run, const char *name) {
+  dflash_session_check(run->session, DFLASH_MODE_CHAIN, name);
   return dflash_verdict_add(&run->verdicts, DFLASH_MODE_CHAIN, DFLASH_STAGE_NONE, -1, name);
 }
 
@@ -40,22 +41,33 @@ static bool first_difference(const DflashCaseRun *run, const DflashProduct *a, c
   return !same_tokens(&a->tokens, &b->tokens);
 }
 
-/* Does a later run of the same block fail in the chain? The place in *label. */
+static bool tokens_fail(DflashCaseRun *run, const DflashProduct *product) {
+  const DflashValue *logits = dflash_case_value(&run->c, DFLASH_STAGE_HEAD_LOGITS, 0);
+  DflashVerdict verdict = {.stage = DFLASH_STAGE_SELECT};
+  if (run->block_error.status != DFLASH_OK) return true;
+  dflash_case_judge_tokens(run, &verdict, &product->tokens, &run->c.tokens, logits->data, logits->chain,
+                           dflash_case_value(&run->c, DFLASH_STAGE_SELECTOR_HIDDEN, 0)->data, true);
+  return dflash_outcome_is_failure(verdict.outcome);
+}
+
+/* Does a run of the block fail in the chain? The place in *label. */
 static bool fails(DflashCaseRun *run, const DflashProduct *product, char label[64]) {
   const DflashGeometry *g = run->session->geometry;
   int32_t stage;
   int64_t layer;
   for (int64_t i = 0; dflash_stage_walk(g, i, &stage, &layer); i++) {
-    const float *own = stage == DFLASH_STAGE_SELECT ? NULL : dflash_product_value(product, stage, layer);
-    if (own == NULL || !dflash_case_has(run, stage, layer)) continue;
+    const DflashGuarded *own = &product->stages[(int64_t)stage * product->layers + layer];
+    if (own->data == NULL || !dflash_case_has(run, stage, layer)) continue;
     const DflashValue *golden = dflash_case_value(&run->c, stage, layer);
     DflashVerdict verdict = {.stage = stage, .layer = layer};
-    dflash_case_judge(run, &verdict, own, golden->data, golden->chain, golden->rows, golden->width, 0);
+    dflash_case_judge(run, &verdict, own->data, golden->data, golden->chain, golden->rows, golden->width,
+                      dflash_guarded_damage(own));
     if (!dflash_outcome_is_failure(verdict.outcome)) continue;
     dflash_stage_label(stage, layer, label);
     return true;
   }
-  return run->block_error.status != DFLASH_OK && snprintf(label, 64, "select") > 0;
+  snprintf(label, 64, "select");
+  return tokens_fail(run, product);
 }
 
 typedef struct RepeatCount {
@@ -63,17 +75,28 @@ typedef struct RepeatCount {
   char differs_at[64], fails_at[64];
 } RepeatCount;
 
+static void count_failing(RepeatCount *count, const char *label) {
+  if (count->failing++ == 0) snprintf(count->fails_at, sizeof count->fails_at, "%s", label);
+}
+
+/* With --repeat the first run counts too, and one with its bits fails like it. */
 static DflashStatus count_repeats(DflashCaseRun *run, DflashProduct *again, RepeatCount *count, DflashError *error) {
-  int64_t more = run->session->options->repeat > 1 ? run->session->options->repeat - 1 : 1;
+  int64_t repeat = run->session->options->repeat;
   bool chain = (run->modes & 1u << DFLASH_MODE_CHAIN) != 0;
-  for (int64_t r = 0; r < more; r++) {
+  char label[64], first[64];
+  bool first_fails = chain && repeat > 1 && fails(run, &run->product, first);
+  if (first_fails) count_failing(count, first);
+  for (int64_t r = 1; r < (repeat > 1 ? repeat : 2); r++) {
+    dflash_session_check(run->session, DFLASH_MODE_CHAIN, "repeat");
     DflashStatus status = dflash_product_run(run, run->sequence, again, OTHER_POISON + (uint32_t)r, error);
     if (status != DFLASH_OK) return status;
     count->runs++;
-    char label[64];
-    if (!first_difference(run, &run->product, again, label)) continue;
+    if (!first_difference(run, &run->product, again, label)) {
+      if (first_fails) count_failing(count, first);
+      continue;
+    }
     if (count->differing++ == 0) memcpy(count->differs_at, label, sizeof label);
-    if (chain && fails(run, again, label) && count->failing++ == 0) memcpy(count->fails_at, label, sizeof label);
+    if (chain && fails(run, again, label)) count_failing(count, label);
   }
   return DFLASH_OK;
 }
@@ -145,7 +168,7 @@ static void judge_sequences(DflashCaseRun *run, DflashProduct *again) {
     dflash_verdict_note(verdict, DFLASH_OUTCOME_ERROR, "with a second sequence: %s", error.message);
   else if (!first_difference(run, &run->product, again, label))
     dflash_verdict_note(verdict, DFLASH_OUTCOME_PASS, "two sequences in turn, equal bits");
-  else if (s->info.repeatable || fails(run, again, label))
+  else if (s->info.repeatable || ((run->modes & 1u << DFLASH_MODE_CHAIN) != 0 && fails(run, again, label)))
     dflash_verdict_note(verdict, DFLASH_OUTCOME_MISMATCH, "a block of another sequence in between changes %s", label);
   else
     dflash_verdict_note(verdict, DFLASH_OUTCOME_PASS, "two sequences in turn, within the error");

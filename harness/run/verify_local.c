@@ -90,6 +90,7 @@ static void local_stage(Local *local, int32_t stage, int64_t layer) {
     dflash_verdict_note(verdict, DFLASH_OUTCOME_NOT_RUN, "the context is loaded, not computed");
     return;
   }
+  dflash_session_stage(run->session, DFLASH_MODE_LOCAL, stage, layer);
   size_t count = (size_t)value_size(run, stage);
   float *value = dflash_alloc(count, sizeof *value), *sigma = dflash_alloc(count, sizeof *sigma);
   memset(&local->error, 0, sizeof local->error);

@@ -108,7 +108,8 @@ void dflash_resume_close(DflashResume *resume) {
 uint64_t dflash_resume_size(const DflashResume *resume) { return resume->size; }
 
 static bool matches(const cJSON *record, const cJSON *key) {
-  static const char *const names[] = {"file", "case", "backend", "device", "profile", "modes", "inputs_hash"};
+  static const char *const names[] = {"file",    "case",  "backend",  "device",
+                                      "profile", "modes", "settings", "inputs_hash"};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     const cJSON *wanted = dflash_field(key, names[i]);
     if (wanted && !cJSON_Compare(wanted, dflash_field(record, names[i]), 1)) return false;
@@ -116,11 +117,11 @@ static bool matches(const cJSON *record, const cJSON *key) {
   return true;
 }
 
-int dflash_resume_has(const DflashResume *resume, const cJSON *key) {
-  if (!resume) return 0;
-  const cJSON *record;
+const cJSON *dflash_resume_find(const DflashResume *resume, const cJSON *key) {
+  const cJSON *record, *found = NULL;
+  if (!resume) return NULL;
   cJSON_ArrayForEach(record, resume->cases) {
-    if (matches(record, key)) return 1;
+    if (matches(record, key)) found = record;
   }
-  return 0;
+  return found;
 }

@@ -64,7 +64,11 @@ DflashStatus dflash_store_record(DflashStore *store, cJSON *record, DflashError 
   return first;
 }
 
-int dflash_store_has(const DflashStore *store, const cJSON *key) { return dflash_resume_has(store->resume, key); }
+const cJSON *dflash_store_find(const DflashStore *store, const cJSON *key) {
+  return dflash_resume_find(store->resume, key);
+}
+
+int dflash_store_has(const DflashStore *store, const cJSON *key) { return dflash_store_find(store, key) != NULL; }
 
 DflashStatus dflash_store_close(DflashStore *store, DflashError *error) {
   if (!store) return DFLASH_OK;

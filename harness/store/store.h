@@ -27,8 +27,10 @@ DflashStatus dflash_store_open(const DflashStoreOptions *options, DflashStore **
 /* Adds schema, version to the object and hands it to every writer. The object stays the caller's. */
 DflashStatus dflash_store_record(DflashStore *store, struct cJSON *record, DflashError *error);
 /* 1 when json_path already held the complete record of this case (type "case") for the same backend, device,
- * profile, modes and inputs_hash. */
+ * profile, modes, settings and inputs_hash; what key lacks is not compared. */
 int dflash_store_has(const DflashStore *store, const struct cJSON *key);
+/* That record, the last one of several; NULL when there is none. It belongs to the store. */
+const struct cJSON *dflash_store_find(const DflashStore *store, const struct cJSON *key);
 DflashStatus dflash_store_close(DflashStore *store, DflashError *error); /* flushes, releases */
 
 #endif

@@ -25,6 +25,6 @@ DflashStatus dflash_resume_open(const char *path, DflashResume **resume, DflashE
 DflashStatus dflash_resume_check(const char *path, DflashError *error);
 void dflash_resume_close(DflashResume *resume);
 uint64_t dflash_resume_size(const DflashResume *resume); /* bytes up to the end of the last complete case */
-int dflash_resume_has(const DflashResume *resume, const struct cJSON *key);
+const struct cJSON *dflash_resume_find(const DflashResume *resume, const struct cJSON *key); /* the last one */
 
 #endif
