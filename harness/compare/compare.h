@@ -63,8 +63,8 @@ typedef struct DflashCompareCall {
   const float *sigma; /* [rows * width]; NULL: exact, bits must agree (sigma 0) */
 } DflashCompareCall;
 
-/* floor = half an ulp of the golden value plus 2^-149. +0 and -0 are equal. NaN or infinity on either side:
- * NONFINITE. Poison left in got (DFLASH_POISON_BITS): UNWRITTEN. Never loses a NaN. */
+/* floor = half the distance to the nearest other f32, plus 2^-149 where sigma > 0. +0 and -0 are equal. NaN or infinity
+ * on either side: NONFINITE. Poison left in got (DFLASH_POISON_BITS): UNWRITTEN. Never loses a NaN. */
 void dflash_compare_values(const DflashCompareCall *call, DflashComparison *out);
 
 /* Share of zeros, of one constant value, of the largest magnitude repeated; not trusted above 30%. The reason in

@@ -1,6 +1,7 @@
 #include "compare/score.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -17,9 +18,19 @@ double dflash_spacing(float x) {
   return spacing;
 }
 
+/* The smaller of the distances to the two neighbours: below a power of two they are half as far. */
+static double nearest_spacing(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  bool power = (bits & 0x7fffff) == 0 && (bits >> 23 & 0xff) > 1;
+  return power ? 0.5 * dflash_spacing(x) : dflash_spacing(x);
+}
+
 double dflash_score(double got, double golden, double sigma) {
   double difference = fabs(got - golden);
   if (difference == 0) return 0;
   if (!(sigma >= 0) || isinf(sigma)) return INFINITY;
-  return difference / (DFLASH_LAMBDA * sigma + 0.5 * dflash_spacing((float)golden) + 0x1p-149);
+  double floor = 0.5 * nearest_spacing((float)golden);
+  if (sigma > 0) floor += 0x1p-149;
+  return difference / (DFLASH_LAMBDA * sigma + floor);
 }

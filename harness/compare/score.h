@@ -4,8 +4,9 @@
 
 /* Spacing of f32 at |x|: the ulp of a normal number, 2^-149 for zero and denormals. x is finite. */
 double dflash_spacing(float x);
-/* |got - golden| / (lambda * sigma + floor), floor half a spacing plus 2^-149. A sigma that is no finite number from 0
- * on gives infinity. */
+/* |got - golden| / (lambda * sigma + floor), floor half the distance to the nearest other f32, plus 2^-149 where sigma
+ * is not 0. With sigma 0 equal values score 0 and others at least 2. A sigma that is no finite number from 0 on gives
+ * infinity. */
 double dflash_score(double got, double golden, double sigma);
 
 #endif

@@ -66,8 +66,14 @@ static void the_allowance_is_the_boundary(void **state) {
   }
 }
 
+/* Also around powers of two, where the neighbour below is nearer, and among denormals. */
 static void exact_values_must_have_equal_bits(void **state) {
   (void)state;
+  const float values[] = {1.0f, -2.0f, 3.7f, 1e-40f, 0.0f, 1.17549435e-38f, 3e38f};
+  for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+    assert_true(dflash_score((double)nextafterf(values[i], -INFINITY), (double)values[i], 0) >= 2);
+    assert_true(dflash_score((double)nextafterf(values[i], INFINITY), (double)values[i], 0) >= 2);
+  }
   Values v;
   fill(&v);
   v.got[5] = nextafterf(v.golden[5], 1e30f);
