@@ -14,16 +14,21 @@ uint64_t dflash_now_ns(void) {
 
 static DflashStatus check_call(const DflashSequence *s, const DflashBlockCall *c, DflashError *error) {
   const DflashGeometry *g = &s->model->geometry;
-  const char *wrong = NULL;
-  int64_t value = 0;
-  if (c->rows < 2 || c->rows > g->block) wrong = "rows", value = c->rows;
-  else if (c->n_draft < 1 || c->n_draft >= c->rows) wrong = "n_draft", value = c->n_draft;
-  else if (c->head_width < g->selector_top || c->head_width > g->vocab) wrong = "head_width", value = c->head_width;
-  else if (c->anchor_pos < 0 || c->anchor_pos > INT64_MAX / 4) wrong = "anchor_pos", value = c->anchor_pos;
-  else if (c->anchor_token < 0 || c->anchor_token >= g->vocab) wrong = "anchor_token", value = c->anchor_token;
-  if (wrong)
-    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "blas: block: %s is %lld, out of range", wrong,
-                            (long long)value);
+  const struct {
+    const char *name;
+    int64_t value, least, most;
+  } fields[] = {
+      {"rows", c->rows, 2, g->block},
+      {"n_draft", c->n_draft, 1, c->rows - 1},
+      {"head_width", c->head_width, g->selector_top, g->vocab},
+      {"anchor_pos", c->anchor_pos, 0, POSITION_MAX},
+      {"anchor_token", c->anchor_token, 0, g->vocab - 1},
+  };
+  for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+    if (fields[i].value < fields[i].least || fields[i].value > fields[i].most)
+      return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "blas: block: %s is %lld, expected %lld to %lld",
+                              fields[i].name, (long long)fields[i].value, (long long)fields[i].least,
+                              (long long)fields[i].most);
   if (!c->h || !c->tokens || !c->tokens->chosen || !c->tokens->plain)
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "blas: block: no embeddings or no room for tokens");
   if (!s->model->has_head)
@@ -59,11 +64,14 @@ static const float *value_of(const Work *work, int32_t source, int64_t layer) {
   switch (source) {
   case DFLASH_STAGE_RESIDUAL:
     return layer == 0 ? work->call->h : dflash_value(s, DFLASH_STAGE_MLP_OUT, layer - 1);
-  case DFLASH_STAGE_LAST: return dflash_value(s, DFLASH_STAGE_MLP_OUT, s->model->geometry.layers - 1);
+  case DFLASH_STAGE_LAST:
+    return dflash_value(s, DFLASH_STAGE_MLP_OUT, s->model->geometry.layers - 1);
   case DFLASH_STAGE_HELD_K: /* read from the store */
   case DFLASH_STAGE_HELD_V:
-  case DFLASH_STAGE_NONE: return NULL;
-  default: return dflash_value(s, source, layer);
+  case DFLASH_STAGE_NONE:
+    return NULL;
+  default:
+    return dflash_value(s, source, layer);
   }
 }
 
@@ -77,8 +85,7 @@ static void stamp(Work *work, int32_t stage, int64_t layer) {
 
 static DflashStatus run_stage(Work *work, int32_t stage, int64_t layer, DflashError *error) {
   const float *in[DFLASH_STAGE_INPUTS];
-  for (int i = 0; i < DFLASH_STAGE_INPUTS; i++)
-    in[i] = value_of(work, dflash_stage_shape_of(stage)->inputs[i], layer);
+  for (int i = 0; i < DFLASH_STAGE_INPUTS; i++) in[i] = value_of(work, dflash_stage_shape_of(stage)->inputs[i], layer);
   work->run.store = &work->sequence->stores[layer];
   DflashStatus status =
       dflash_run_stage(&work->run, stage, layer, in, dflash_value(work->sequence, stage, layer), error);
@@ -115,10 +122,18 @@ DflashStatus dflash_block(DflashSequence *s, const DflashBlockCall *call, Dflash
   status = check_kept(s, call->anchor_pos, error);
   if (status) return status;
   Work work = {.sequence = s, .call = call, .stamps = call->flags & DFLASH_BLOCK_STAMP};
-  work.run = (DflashRun){.model = s->model, .workspace = &s->workspace, .rows = call->rows,
-                         .position = call->anchor_pos, .n_draft = call->n_draft, .head_width = call->head_width,
-                         .anchor_token = call->anchor_token, .first = s->first, .len = s->len, .own = &s->own,
-                         .selection = &s->selection, .tokens = call->tokens};
+  work.run = (DflashRun){.model = s->model,
+                         .workspace = &s->workspace,
+                         .rows = call->rows,
+                         .position = call->anchor_pos,
+                         .n_draft = call->n_draft,
+                         .head_width = call->head_width,
+                         .anchor_token = call->anchor_token,
+                         .first = s->first,
+                         .len = s->len,
+                         .own = &s->own,
+                         .selection = &s->selection,
+                         .tokens = call->tokens};
   s->block_rows = call->rows;
   s->n_draft = call->n_draft;
   s->head_width = call->head_width;
@@ -136,9 +151,12 @@ DflashStatus dflash_block(DflashSequence *s, const DflashBlockCall *call, Dflash
 
 static int64_t value_rows(const DflashSequence *s, int32_t stage) {
   switch (dflash_stage_shape_of(stage)->rows) {
-  case DFLASH_ROWS_CONTEXT: return s->push_rows;
-  case DFLASH_ROWS_DRAFT: return s->block_rows > 0 ? s->n_draft : 0;
-  default: return s->block_rows;
+  case DFLASH_ROWS_CONTEXT:
+    return s->push_rows;
+  case DFLASH_ROWS_DRAFT:
+    return s->block_rows > 0 ? s->n_draft : 0;
+  default:
+    return s->block_rows;
   }
 }
 
@@ -174,8 +192,8 @@ static uint64_t clock_step(void) {
 
 DflashStatus dflash_block_time(DflashSequence *s, DflashBlockTime *time, DflashError *error) {
   if (!s->timed) return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "blas: block_time: no block has run");
-  const DflashBlockTime out = {.clock = DFLASH_CLOCK_HOST, .device_ns = s->block_ns, .resolution_ns = clock_step(),
-                               .context_ns = s->context_ns};
+  const DflashBlockTime out = {
+      .clock = DFLASH_CLOCK_HOST, .device_ns = s->block_ns, .resolution_ns = clock_step(), .context_ns = s->context_ns};
   DFLASH_GIVE(time, out);
   return DFLASH_OK;
 }

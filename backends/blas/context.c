@@ -11,7 +11,7 @@ enum { REWIND_ROWS = 256 }; /* how far a windowed layer can be rewound at least 
 /* Rows that a layer must keep, or INT64_MAX when it lets none go. */
 static int64_t rows_to_keep(const DflashSequence *s, int64_t layer) {
   const int64_t window = dflash_geometry_window(&s->model->geometry, layer);
-  if (window == 0 || s->capture || s->model->options.keep_all || window > INT64_MAX / 4) return INT64_MAX;
+  if (window == 0 || s->capture || s->model->options.keep_all || window > POSITION_MAX) return INT64_MAX;
   return window - 1 + REWIND_ROWS;
 }
 
@@ -30,8 +30,7 @@ static bool reserve_waiting(DflashSequence *s, int64_t rows) {
   if (!dflash_mul_i64(capacity, tap_width, &count)) return false;
   float *grown = dflash_alloc((size_t)count, sizeof(float));
   if (!grown) return false;
-  if (s->waiting)
-    memcpy(grown, s->waiting, (size_t)((s->len - s->settled) * tap_width) * sizeof(float));
+  if (s->waiting) memcpy(grown, s->waiting, (size_t)((s->len - s->settled) * tap_width) * sizeof(float));
   free(s->waiting);
   s->waiting = grown;
   s->waiting_capacity = capacity;
@@ -45,7 +44,8 @@ static bool reserve_context(DflashSequence *s, int64_t first, int64_t len, bool 
     DflashStore *store = &s->stores[layer];
     const int64_t base = restarted ? first / PANEL * PANEL : store->base;
     if (!dflash_store_reserve(store, slots_needed(s, layer, first + len - base))) return false;
-    if (!dflash_workspace_reserve_attention(&s->workspace, dflash_attention_lanes(g, layer, len, g->block))) return false;
+    if (!dflash_workspace_reserve_attention(&s->workspace, dflash_attention_lanes(g, layer, len, g->block)))
+      return false;
   }
   return true;
 }
@@ -95,7 +95,8 @@ static void append_layer(DflashSequence *s, int64_t layer, const float *k, const
 /* Without capture the layers share one set of values: each is appended before the next is computed. */
 static void settle_piece(DflashSequence *s, const float *taps, int64_t rows, int64_t piece) {
   const DflashGeometry *g = &s->model->geometry;
-  const DflashRun run = {.model = s->model, .workspace = &s->workspace, .rows = rows, .position = s->first + s->settled};
+  const DflashRun run = {
+      .model = s->model, .workspace = &s->workspace, .rows = rows, .position = s->first + s->settled};
   const int64_t width = g->kv_heads * g->head_dim;
   float *fc = dflash_value(s, DFLASH_STAGE_CONTEXT_FC, 0) + piece * g->hidden;
   float *norm = dflash_value(s, DFLASH_STAGE_CONTEXT_NORM, 0) + piece * g->hidden;
@@ -155,7 +156,7 @@ static void append(DflashSequence *s, const float *taps, int64_t rows, PushPlan 
 static DflashStatus check_push(const DflashSequence *s, int64_t pos, const float *taps, int64_t rows,
                                DflashError *error) {
   int64_t end;
-  if (pos < 0 || rows < 0 || !dflash_add_i64(pos, rows, &end) || end > INT64_MAX / 4)
+  if (pos < 0 || rows < 0 || !dflash_add_i64(pos, rows, &end) || end > POSITION_MAX)
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "blas: push: position %lld or rows %lld out of range",
                             (long long)pos, (long long)rows);
   if (rows > 0 && !taps) return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "blas: push: rows without taps");
@@ -172,8 +173,8 @@ DflashStatus dflash_push(DflashSequence *s, int64_t pos, const float *taps, int6
   if (!reserve_context(s, first, before + rows, restarted) ||
       !reserve_waiting(s, plan.settle ? plan.wait : waiting + plan.wait) ||
       !dflash_sequence_reserve_push(s, waiting + rows))
-    return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "blas: push: no memory for %lld rows at %lld",
-                            (long long)rows, (long long)pos);
+    return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "blas: push: no memory for %lld rows at %lld", (long long)rows,
+                            (long long)pos);
   if (restarted)
     restart(s, pos);
   else
@@ -200,13 +201,15 @@ DflashStatus dflash_load(DflashSequence *s, int64_t first, int64_t len, const fl
                          DflashError *error) {
   const DflashGeometry *g = &s->model->geometry;
   int64_t end;
-  if (first < 0 || len < 0 || !dflash_add_i64(first, len, &end) || end > INT64_MAX / 4 || (len > 0 && (!k || !v)))
-    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "blas: load: first %lld or len %lld out of range, or no rows",
-                            (long long)first, (long long)len);
+  if (first < 0 || len < 0 || !dflash_add_i64(first, len, &end) || end > POSITION_MAX || (len > 0 && (!k || !v)))
+    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT,
+                            "blas: load: first %lld or len %lld out of range, or no rows", (long long)first,
+                            (long long)len);
   bool room = reserve_context(s, first, len, true);
   for (int64_t layer = 0; room && layer < g->layers; layer++)
     room = dflash_store_reserve(&s->stores[layer], end - first / PANEL * PANEL);
-  if (!room) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "blas: load: no memory for %lld rows", (long long)len);
+  if (!room)
+    return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "blas: load: no memory for %lld rows", (long long)len);
   restart(s, first);
   for (int64_t layer = 0; len > 0 && layer < g->layers; layer++)
     dflash_store_append(&s->stores[layer], k[layer], v[layer], len);

@@ -15,21 +15,34 @@ static const int32_t SCOPES[] = {
 const DflashMatrix *dflash_model_matrix(const DflashModel *model, int32_t stage, int64_t layer) {
   const DflashLayer *l = &model->layers[layer];
   switch (stage) {
-  case DFLASH_STAGE_CONTEXT_FC: return &model->fc;
+  case DFLASH_STAGE_CONTEXT_FC:
+    return &model->fc;
   case DFLASH_STAGE_CONTEXT_K_PROJ:
-  case DFLASH_STAGE_ATTN_K_PROJ: return &l->k;
+  case DFLASH_STAGE_ATTN_K_PROJ:
+    return &l->k;
   case DFLASH_STAGE_CONTEXT_V_PROJ:
-  case DFLASH_STAGE_ATTN_V_PROJ: return &l->v;
-  case DFLASH_STAGE_ATTN_KERNEL: return &l->attention_kernel;
-  case DFLASH_STAGE_ATTN_Q_PROJ: return &l->q;
-  case DFLASH_STAGE_ATTN_O_PROJ: return &l->o;
-  case DFLASH_STAGE_MLP_KERNEL: return &l->mlp_kernel;
-  case DFLASH_STAGE_MLP_GATE: return &l->gate;
-  case DFLASH_STAGE_MLP_UP: return &l->up;
-  case DFLASH_STAGE_MLP_DOWN: return &l->down;
-  case DFLASH_STAGE_HEAD_LOGITS: return &model->head;
-  case DFLASH_STAGE_SELECTOR_HIDDEN: return &model->selector_hidden;
-  default: return NULL;
+  case DFLASH_STAGE_ATTN_V_PROJ:
+    return &l->v;
+  case DFLASH_STAGE_ATTN_KERNEL:
+    return &l->attention_kernel;
+  case DFLASH_STAGE_ATTN_Q_PROJ:
+    return &l->q;
+  case DFLASH_STAGE_ATTN_O_PROJ:
+    return &l->o;
+  case DFLASH_STAGE_MLP_KERNEL:
+    return &l->mlp_kernel;
+  case DFLASH_STAGE_MLP_GATE:
+    return &l->gate;
+  case DFLASH_STAGE_MLP_UP:
+    return &l->up;
+  case DFLASH_STAGE_MLP_DOWN:
+    return &l->down;
+  case DFLASH_STAGE_HEAD_LOGITS:
+    return &model->head;
+  case DFLASH_STAGE_SELECTOR_HIDDEN:
+    return &model->selector_hidden;
+  default:
+    return NULL;
   }
 }
 
@@ -46,16 +59,21 @@ static int64_t small_bytes(const DflashModel *model, int32_t stage, int64_t rows
   case DFLASH_STAGE_CONTEXT_NORM:
   case DFLASH_STAGE_ATTN_NORM:
   case DFLASH_STAGE_MLP_NORM:
-  case DFLASH_STAGE_FINAL_NORM: return g->hidden * 4;
+  case DFLASH_STAGE_FINAL_NORM:
+    return g->hidden * 4;
   case DFLASH_STAGE_CONTEXT_K:
   case DFLASH_STAGE_ATTN_Q:
-  case DFLASH_STAGE_ATTN_K: return (g->head_dim + g->head_dim / 2) * 4;
+  case DFLASH_STAGE_ATTN_K:
+    return (g->head_dim + g->head_dim / 2) * 4;
   case DFLASH_STAGE_ATTN_CONV_IN:
   case DFLASH_STAGE_ATTN_OUT:
   case DFLASH_STAGE_MLP_CONV_IN:
-  case DFLASH_STAGE_MLP_OUT: return g->conv_kernel * g->hidden * 4;
-  case DFLASH_STAGE_SELECT: return codebook_bytes(model, rows);
-  default: return 0;
+  case DFLASH_STAGE_MLP_OUT:
+    return g->conv_kernel * g->hidden * 4;
+  case DFLASH_STAGE_SELECT:
+    return codebook_bytes(model, rows);
+  default:
+    return 0;
   }
 }
 
@@ -68,18 +86,18 @@ DflashStatus dflash_model_stage_info(const DflashModel *model, int32_t stage, in
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "blas: stage %d has no layer %lld, or rows %lld < 1",
                             (int)stage, (long long)layer, (long long)rows);
   const DflashMatrix *matrix = dflash_model_matrix(model, stage, layer);
-  const char *kernel = model->options.kernel->name;
   const int threads = model->options.threads;
   DflashStageInfo out = {.materialised = 1, .covered_by = stage, .alone = 1};
   out.dispatch = stage + (int32_t)layer * DFLASH_STAGE_COUNT;
+  const DflashKernel *k = model->options.kernel;
+  const bool opened = matrix && matrix->form != FORM_F32 && rows > (k->open_groups - 1) * k->group;
   if (matrix) {
     out.weight_bytes = matrix->pages.bytes;
-    snprintf(out.path, sizeof out.path, "%s panels, %s%s, %d threads", kernel,
-             dflash_matrix_form_name(matrix->form),
-             rows > model->options.kernel->group && matrix->form != FORM_F32 ? " opened per block" : "", threads);
+    snprintf(out.path, sizeof out.path, "%s panels, %s%s, %d threads", k->name, dflash_matrix_form_name(matrix->form),
+             opened ? " opened per block" : "", threads);
   } else {
     out.weight_bytes = (uint64_t)small_bytes(model, stage, rows);
-    snprintf(out.path, sizeof out.path, "%s loops, f32, %d threads", kernel, threads);
+    snprintf(out.path, sizeof out.path, "%s loops, f32, %d threads", k->name, threads);
   }
   DFLASH_GIVE(info, out);
   return DFLASH_OK;

@@ -41,19 +41,19 @@ typedef void (*DflashTileFn)(const DflashTile *tile);
 
 /* Attention weights of a group of query rows. Lanes are keys: [0, context) of the context, then [own, lanes). */
 typedef struct DflashSoftmax {
-  float *scores; /* [panels][rows][16] in, destroyed */
+  float *scores; /* in: scores [panels][rows][16]; out: exp(score - the row's largest), [panels * 16][rows] */
   int64_t panels;
   int rows;
   const int64_t *begin; /* [rows]: lanes before it are hidden from the row */
   int64_t context, own, lanes;
   float scale;
-  float *weights; /* [panels * 16][rows]: exp(score - the row's largest) */
   double *totals; /* [rows] */
 } DflashSoftmax;
 
 typedef struct DflashKernel {
   const char *name;
   int group;              /* rows of a group */
+  int open_groups;        /* groups of rows from which a stored block is opened to f32 once for all of them */
   int panels[FORM_COUNT]; /* panels of a tile */
   DflashTileFn tile[FORM_COUNT][GROUP_MAX];
   void (*open[FORM_COUNT])(const void *weights, int64_t columns, float *out); /* to [columns][16]; NULL: is f32 */

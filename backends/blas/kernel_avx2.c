@@ -7,6 +7,7 @@
 #define KERNEL_ENTRY dflash_kernel_avx2
 #define LANES 8
 #define GROUP 4
+#define OPEN_GROUPS 5
 #define TILE_PANELS 1
 #define TILE_PANELS_Q4 1
 #include "tile_types.h"

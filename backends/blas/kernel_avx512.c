@@ -7,6 +7,7 @@
 #define KERNEL_ENTRY dflash_kernel_avx512
 #define LANES 16
 #define GROUP 8
+#define OPEN_GROUPS 5
 #define TILE_PANELS 2
 #define TILE_PANELS_Q4 1
 #include "tile_types.h"

@@ -5,6 +5,7 @@
 #define KERNEL_ENTRY dflash_kernel_plain
 #define LANES 4
 #define GROUP 2
+#define OPEN_GROUPS 2
 #define TILE_PANELS 1
 #define TILE_PANELS_Q4 1
 #include "tile_types.h"

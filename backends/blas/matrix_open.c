@@ -36,7 +36,8 @@ static void pack_halves(const Packing *packing, int64_t row, unsigned char *pane
 static void pack_q8(const Packing *packing, int64_t row, unsigned char *panel, int lane) {
   const DflashMatrix *m = packing->matrix;
   const DflashSourceQ8 source = dflash_source_q8(packing->tensor, m->rows, m->cols);
-  for (int64_t k = 0; k < m->cols; k++) panel[k * PANEL + lane] = (unsigned char)source.values[row * m->cols + k];
+  const int8_t *in = source.values + row * m->cols;
+  for (int64_t k = 0, cols = m->cols; k < cols; k++) panel[k * PANEL + lane] = (unsigned char)in[k];
   packing->scales[row] = dflash_source_f16_at(source.row_scales, row);
 }
 
@@ -59,10 +60,17 @@ static void pack_panels(void *context, int64_t begin, int64_t end, int worker) {
     unsigned char *panel = (unsigned char *)m->pages.data + row / PANEL * m->panel_stride;
     const int lane = (int)(row % PANEL);
     switch (m->form) {
-    case FORM_F32: pack_f32(packing, row, panel, lane); break;
-    case FORM_Q8: pack_q8(packing, row, panel, lane); break;
-    case FORM_Q4: pack_q4(packing, row, panel, lane); break;
-    default: pack_halves(packing, row, panel, lane);
+    case FORM_F32:
+      pack_f32(packing, row, panel, lane);
+      break;
+    case FORM_Q8:
+      pack_q8(packing, row, panel, lane);
+      break;
+    case FORM_Q4:
+      pack_q4(packing, row, panel, lane);
+      break;
+    default:
+      pack_halves(packing, row, panel, lane);
     }
   }
 }
@@ -77,8 +85,8 @@ DflashStatus dflash_matrix_open(DflashMatrix *matrix, const DflashTensor *tensor
   uint64_t bytes;
   *matrix = (DflashMatrix){.form = form, .rows = rows, .cols = cols, .panels = (rows + PANEL - 1) / PANEL};
   if (!dflash_matrix_bytes(form, rows, cols, &bytes) || !dflash_pages_open(&matrix->pages, bytes))
-    return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "blas: no memory for a matrix of %lld x %lld",
-                            (long long)rows, (long long)cols);
+    return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "blas: no memory for a matrix of %lld x %lld", (long long)rows,
+                            (long long)cols);
   matrix->panel_stride = dflash_matrix_panel_bytes(form, cols);
   float *scales = (float *)((unsigned char *)matrix->pages.data + matrix->panels * matrix->panel_stride);
   if (form == FORM_Q8) {

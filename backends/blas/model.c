@@ -45,27 +45,18 @@ static bool model_bytes(const DflashModelDesc *desc, bool stored, uint64_t *tota
   return true;
 }
 
-/* Measured: stored forms are never slower on the vector kernels. The plain kernel opens nibbles slowly. */
-static bool choose_stored(const DflashModelDesc *desc, const DflashHostOptions *options) {
-  uint64_t bytes;
-  if (options->form != FORM_CHOICE_AUTO) return options->form == FORM_CHOICE_STORED;
-  if (options->kernel != dflash_kernel_plain()) return true;
-  return !model_bytes(desc, false, &bytes) || bytes > options->memory;
-}
-
 static DflashStatus prepare(const DflashModelDesc *desc, DflashHostOptions *options, bool *stored, uint64_t *bytes,
                             DflashError *error) {
   DflashStatus status = check_desc(desc, error);
   if (!status) status = dflash_options_parse(desc, options, error);
   if (status) return status;
-  *stored = choose_stored(desc, options);
+  *stored = options->form != FORM_CHOICE_F32; /* auto: stored forms are the fastest, see README.md */
   if (!model_bytes(desc, *stored, bytes))
     return dflash_error_set(error, DFLASH_UNSUPPORTED, "blas: the geometry's matrices do not fit in 63 bits");
   if (*bytes > options->memory)
-    return dflash_error_set(error, DFLASH_OUT_OF_MEMORY,
-                            "blas: form %s needs %llu bytes, memory allows %llu (see --option memory, form)",
-                            *stored ? "stored" : "f32", (unsigned long long)*bytes,
-                            (unsigned long long)options->memory);
+    return dflash_error_set(
+        error, DFLASH_OUT_OF_MEMORY, "blas: form %s needs %llu bytes, memory allows %llu (see --option memory, form)",
+        *stored ? "stored" : "f32", (unsigned long long)*bytes, (unsigned long long)options->memory);
   return DFLASH_OK;
 }
 
@@ -85,8 +76,8 @@ static DflashStatus check_weights(const DflashModelDesc *desc, DflashError *erro
   for (int64_t i = 0; i < dflash_part_count(desc->geometry); i++) {
     const DflashPart part = dflash_part_at(desc->geometry, weights, NULL, i);
     if (!part.tensor) continue;
-    DflashStatus status = dflash_source_check(part.tensor, part.name, part.layer, part.rows, part.cols,
-                                              part.kind == PART_VECTOR, error);
+    DflashStatus status =
+        dflash_source_check(part.tensor, part.name, part.layer, part.rows, part.cols, part.kind == PART_VECTOR, error);
     if (status) return status;
     const int32_t storage = part.tensor->storage;
     if (part.kind == PART_CODEBOOK && (storage == DFLASH_STORAGE_Q8_2F || storage == DFLASH_STORAGE_Q4TP))
@@ -177,6 +168,7 @@ void dflash_model_close(DflashModel *model) {
     if (part.codebook) dflash_pages_close(&part.codebook->pages);
   }
   dflash_pages_close(&model->vectors);
+  dflash_pages_close(&model->buffer);
   dflash_pool_close(model->pool);
   free(model->layers);
   free(model);

@@ -31,6 +31,7 @@ struct DflashModel {
   const float *hidden_norm, *norm, *inv_freq;
   DflashLayer *layers;
   uint64_t resident_bytes;
+  DflashPages buffer; /* four caches of numbers, for reading and evicting; opened by the first use */
 };
 
 /* Checks profile, device, geometry, options and memory. Without weights the storages are not known: the f32 form is

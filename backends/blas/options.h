@@ -8,8 +8,8 @@
 #include "kernel.h"
 
 /* One line for the vtable; the keys that dflash_options_parse knows. */
-#define DFLASH_BLAS_OPTIONS                                                                                       \
-  "threads=N (default: all CPUs), form=auto|f32|stored (auto), memory=BYTES|SHARE of what is available (90%), "   \
+#define DFLASH_BLAS_OPTIONS                                                                                     \
+  "threads=N (default: all CPUs), form=auto|f32|stored (auto), memory=BYTES|SHARE of what is available (90%), " \
   "keep=window|all (window), kernel=auto|avx512|avx2|plain (auto)"
 
 enum { FORM_CHOICE_AUTO, FORM_CHOICE_F32, FORM_CHOICE_STORED };

@@ -6,17 +6,28 @@ enum { ONE, HIDDEN, QUERY, KV, INTERMEDIATE, KERNEL, BASE, HEAD_DIM, TAPS, RANK,
 
 static int64_t dimension(const DflashGeometry *g, int which) {
   switch (which) {
-  case HIDDEN: return g->hidden;
-  case QUERY: return g->heads * g->head_dim;
-  case KV: return g->kv_heads * g->head_dim;
-  case INTERMEDIATE: return g->intermediate;
-  case KERNEL: return dflash_geometry_kernel_width(g);
-  case BASE: return 2 * g->conv_kernel;
-  case HEAD_DIM: return g->head_dim;
-  case TAPS: return dflash_geometry_tap_width(g);
-  case RANK: return g->selector_rank;
-  case VOCAB: return g->vocab;
-  default: return 1;
+  case HIDDEN:
+    return g->hidden;
+  case QUERY:
+    return g->heads * g->head_dim;
+  case KV:
+    return g->kv_heads * g->head_dim;
+  case INTERMEDIATE:
+    return g->intermediate;
+  case KERNEL:
+    return dflash_geometry_kernel_width(g);
+  case BASE:
+    return 2 * g->conv_kernel;
+  case HEAD_DIM:
+    return g->head_dim;
+  case TAPS:
+    return dflash_geometry_tap_width(g);
+  case RANK:
+    return g->selector_rank;
+  case VOCAB:
+    return g->vocab;
+  default:
+    return 1;
   }
 }
 
@@ -26,10 +37,10 @@ typedef struct PartRow {
   size_t tensor, member; /* in the weights, in the model; of a layer or of the whole */
 } PartRow;
 
-#define WHOLE(name, kind, rows, cols, member)                                                                     \
-  {name, kind, rows, cols, offsetof(DflashWeights, member), offsetof(DflashModel, member)}
-#define LAYER(name, kind, rows, cols, tensor, member)                                                             \
-  {name, kind, rows, cols, offsetof(DflashLayerWeights, tensor), offsetof(DflashLayer, member)}
+#define WHOLE(name, kind, rows, cols, member) \
+  { name, kind, rows, cols, offsetof(DflashWeights, member), offsetof(DflashModel, member) }
+#define LAYER(name, kind, rows, cols, tensor, member) \
+  { name, kind, rows, cols, offsetof(DflashLayerWeights, tensor), offsetof(DflashLayer, member) }
 
 static const PartRow WHOLE_PARTS[] = {
     WHOLE("fc", PART_MATRIX, HIDDEN, TAPS, fc),
@@ -71,8 +82,11 @@ DflashPart dflash_part_at(const DflashGeometry *geometry, const DflashWeights *w
   const int whole = index < WHOLE_COUNT;
   const int64_t layer = whole ? 0 : (index - WHOLE_COUNT) / LAYER_COUNT;
   const PartRow *row = whole ? &WHOLE_PARTS[index] : &LAYER_PARTS[(index - WHOLE_COUNT) % LAYER_COUNT];
-  DflashPart part = {.name = row->name, .layer = layer, .kind = row->kind,
-                     .rows = dimension(geometry, row->rows), .cols = dimension(geometry, row->cols)};
+  DflashPart part = {.name = row->name,
+                     .layer = layer,
+                     .kind = row->kind,
+                     .rows = dimension(geometry, row->rows),
+                     .cols = dimension(geometry, row->cols)};
   if (weights) {
     const char *tensors = whole ? (const char *)weights : (const char *)&weights->layers[layer];
     part.tensor = (const DflashTensor *)(tensors + row->tensor);

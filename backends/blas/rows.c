@@ -63,8 +63,7 @@ static void fill_turns(const float *inv_freq, int64_t half, int64_t position, do
   }
 }
 
-static void norm_head(const float *x, const float *weight, int64_t dim, double scale, const double *turns,
-                      float *out) {
+static void norm_head(const float *x, const float *weight, int64_t dim, double scale, const double *turns, float *out) {
   const int64_t half = dim / 2;
   for (int64_t i = 0; i < half; i++) {
     const double lo = x[i] * scale * weight[i], hi = x[i + half] * scale * weight[i + half];
@@ -127,7 +126,11 @@ static void conv_rows(void *context, int64_t begin, int64_t end, int worker) {
 void dflash_run_conv(const DflashRun *run, const float *x, const float *kernel, const float *base, int side,
                      const float *residual, float *out) {
   const DflashGeometry *g = &run->model->geometry;
-  Conv conv = {g, x, kernel + side * g->conv_kernel * dflash_geometry_groups(g),
-               base + side * g->conv_kernel * g->hidden, residual, out};
+  Conv conv = {g,
+               x,
+               kernel + side * g->conv_kernel * dflash_geometry_groups(g),
+               base + side * g->conv_kernel * g->hidden,
+               residual,
+               out};
   dflash_pool_run(run->model->pool, run->rows, dflash_grain(g->hidden * g->conv_kernel), conv_rows, &conv);
 }

@@ -64,50 +64,58 @@ static float scale_and_find_largest(float *scores, int64_t panels, int rows, flo
   return largest[0];
 }
 
-static double exponentiate(const float *scores, int64_t panels, int rows, float largest, float *weights) {
-  double totals[PANEL] = {0};
-  for (int64_t p = 0; p < panels; p++) {
-    const float *s = scores + p * rows * PANEL;
-    float value[PANEL];
-    for (int l = 0; l < PANEL; l++) {
-      const float a = largest - s[l];
-      int32_t n;
-      const float fraction = exp_negative(a > EXP_LIMIT ? EXP_LIMIT : a, &n);
-      const int32_t half = n / 2;
-      value[l] = fraction * power_of_two(half) * (a > EXP_LIMIT ? 0.0f : power_of_two(n - half));
-    }
-    for (int l = 0; l < PANEL; l++) totals[l] += value[l];
-    for (int l = 0; l < PANEL; l++) weights[(p * PANEL + l) * rows] = value[l];
+/* One panel of one row: weights beside, and into the row's 16 running totals. */
+static void exponentiate(const float *scores, float largest, float *weights, double *totals) {
+  for (int l = 0; l < PANEL; l++) {
+    const float a = largest - scores[l];
+    int32_t n;
+    const float fraction = exp_negative(a > EXP_LIMIT ? EXP_LIMIT : a, &n);
+    const int32_t half = n / 2;
+    weights[l] = fraction * power_of_two(half) * (a > EXP_LIMIT ? 0.0f : power_of_two(n - half));
   }
-  for (int l = 1; l < PANEL; l++) totals[0] += totals[l];
-  return totals[0];
+  for (int l = 0; l < PANEL; l++) totals[l] += weights[l];
 }
 
+/* The panels are turned from [rows][16] to [16][rows] where they stand. */
 static void softmax(const DflashSoftmax *s) {
+  float largest[GROUP_MAX], weights[GROUP_MAX][PANEL];
+  double totals[GROUP_MAX][PANEL] = {{0}};
   for (int m = 0; m < s->rows; m++) {
-    float *scores = s->scores + m * PANEL;
     hide(s->scores, s->rows, m, 0, s->begin[m]);
     hide(s->scores, s->rows, m, s->context, s->own);
     hide(s->scores, s->rows, m, s->lanes, s->panels * PANEL);
-    const float largest = scale_and_find_largest(scores, s->panels, s->rows, s->scale);
-    s->totals[m] = exponentiate(scores, s->panels, s->rows, largest, s->weights + m);
+    largest[m] = scale_and_find_largest(s->scores + m * PANEL, s->panels, s->rows, s->scale);
+  }
+  for (int64_t p = 0; p < s->panels; p++) {
+    float *panel = s->scores + p * s->rows * PANEL;
+    for (int m = 0; m < s->rows; m++) exponentiate(panel + m * PANEL, largest[m], weights[m], totals[m]);
+    for (int l = 0; l < PANEL; l++)
+      for (int m = 0; m < s->rows; m++) panel[l * s->rows + m] = weights[m][l];
+  }
+  for (int m = 0; m < s->rows; m++) {
+    s->totals[m] = 0;
+    for (int l = 0; l < PANEL; l++) s->totals[m] += totals[m][l];
   }
 }
 
 static uint64_t read_words(const void *data, int64_t bytes) {
-  enum { WORDS = 64 };
-  const uint64_t *words = data;
-  uint64_t lanes[WORDS] = {0}, all = 0;
-  for (int64_t i = 0; i < bytes / 8; i += WORDS)
-    for (int l = 0; l < WORDS; l++) lanes[l] ^= words[i + l];
-  for (int l = 0; l < WORDS; l++) all ^= lanes[l];
-  return all;
+  enum { STREAMS = 4 };
+  const LanesWordLoose *vectors = data;
+  LanesWord all[STREAMS] = {{0}};
+  for (int64_t i = 0; i < bytes / (int64_t)sizeof(LanesWord); i += STREAMS)
+    for (int s = 0; s < STREAMS; s++) all[s] ^= vectors[i + s];
+  const LanesWord sum = all[0] ^ all[1] ^ all[2] ^ all[3];
+  uint64_t words[sizeof sum / 8], folded = 0;
+  memcpy(words, &sum, sizeof sum);
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) folded ^= words[i];
+  return folded;
 }
 
 const DflashKernel *KERNEL_ENTRY(void) {
   static const DflashKernel kernel = {
       .name = KERNEL_NAME,
       .group = GROUP,
+      .open_groups = OPEN_GROUPS,
       .panels = {TILE_PANELS, TILE_PANELS, TILE_PANELS, TILE_PANELS, TILE_PANELS_Q4, TILE_PANELS},
       .tile = {TILE_ROW(F32), TILE_ROW(F16), TILE_ROW(BF16), TILE_ROW(Q8), TILE_ROW(Q4), TILE_ROW(Q4_OPEN)},
       .open = {[FORM_F16] = open_f16, [FORM_BF16] = open_bf16, [FORM_Q8] = open_q8, [FORM_Q4] = open_q4},

@@ -124,8 +124,7 @@ static int64_t choose(const DflashSelection *s, const DflashSelectCall *call, in
   int64_t best = 0;
   double best_score = 0;
   for (int64_t c = 0; c < g->selector_top; c++) {
-    const double value =
-        score(s, call, s->candidates[j * g->selector_top + c], call->hidden + j * g->selector_rank);
+    const double value = score(s, call, s->candidates[j * g->selector_top + c], call->hidden + j * g->selector_rank);
     if (isnan(value)) return -1;
     if (c == 0 || value > best_score) {
       best = c;

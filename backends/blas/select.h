@@ -10,9 +10,9 @@ typedef struct DflashCandidate {
 } DflashCandidate;
 
 typedef struct DflashSelection {
-  DflashCandidate *candidates; /* [rows][top], best first after the search */
-  int32_t *chosen;             /* [rows] */
-  int *found_nan;              /* [rows] */
+  DflashCandidate *candidates;    /* [rows][top], best first after the search */
+  int32_t *chosen;                /* [rows] */
+  int *found_nan;                 /* [rows] */
   float *predecessor, *successor; /* [rank] */
 } DflashSelection;
 

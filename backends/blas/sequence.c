@@ -7,10 +7,10 @@
 #include "base/memory.h"
 
 static const DflashStageShape SHAPES[] = {
-#define SHAPE(id, name, scope, group, rows, width, a, b, c, d, e)                                                 \
-  {DFLASH_SCOPE_##scope,                                                                                          \
-   DFLASH_ROWS_##rows,                                                                                            \
-   DFLASH_WIDTH_##width,                                                                                          \
+#define SHAPE(id, name, scope, group, rows, width, a, b, c, d, e) \
+  {DFLASH_SCOPE_##scope,                                          \
+   DFLASH_ROWS_##rows,                                            \
+   DFLASH_WIDTH_##width,                                          \
    {DFLASH_STAGE_##a, DFLASH_STAGE_##b, DFLASH_STAGE_##c, DFLASH_STAGE_##d, DFLASH_STAGE_##e}},
     DFLASH_STAGES(SHAPE)
 #undef SHAPE
@@ -20,14 +20,22 @@ const DflashStageShape *dflash_stage_shape_of(int32_t stage) { return &SHAPES[st
 
 int64_t dflash_stage_row_width(const DflashGeometry *g, int32_t stage, int64_t head_width) {
   switch (SHAPES[stage].width) {
-  case DFLASH_WIDTH_Q: return g->heads * g->head_dim;
-  case DFLASH_WIDTH_KV: return g->kv_heads * g->head_dim;
-  case DFLASH_WIDTH_KERNEL: return dflash_geometry_kernel_width(g);
-  case DFLASH_WIDTH_INTERMEDIATE: return g->intermediate;
-  case DFLASH_WIDTH_HEAD: return head_width;
-  case DFLASH_WIDTH_RANK: return g->selector_rank;
-  case DFLASH_WIDTH_TOP: return g->selector_top;
-  default: return g->hidden;
+  case DFLASH_WIDTH_Q:
+    return g->heads * g->head_dim;
+  case DFLASH_WIDTH_KV:
+    return g->kv_heads * g->head_dim;
+  case DFLASH_WIDTH_KERNEL:
+    return dflash_geometry_kernel_width(g);
+  case DFLASH_WIDTH_INTERMEDIATE:
+    return g->intermediate;
+  case DFLASH_WIDTH_HEAD:
+    return head_width;
+  case DFLASH_WIDTH_RANK:
+    return g->selector_rank;
+  case DFLASH_WIDTH_TOP:
+    return g->selector_top;
+  default:
+    return g->hidden;
   }
 }
 
@@ -82,8 +90,7 @@ static bool open_context(DflashSequence *s) {
   int64_t spans;
   s->stores = dflash_alloc((size_t)g->layers, sizeof *s->stores);
   if (!s->stores) return false;
-  for (int64_t layer = 0; layer < g->layers; layer++)
-    dflash_store_open(&s->stores[layer], g->kv_heads, g->head_dim);
+  for (int64_t layer = 0; layer < g->layers; layer++) dflash_store_open(&s->stores[layer], g->kv_heads, g->head_dim);
   if (!dflash_mul_i64(g->layers + 1, DFLASH_STAGE_COUNT, &spans)) return false;
   s->spans = dflash_alloc((size_t)spans, sizeof *s->spans);
   return s->spans != NULL;

@@ -5,7 +5,10 @@
 #include "run.h"
 
 /* Rows that may wait unprojected; rows of a projected piece. */
-enum { WAITING_MAX = 512, SETTLE_ROWS = PRODUCT_ROWS };
+enum { WAITING_MAX = 512, SETTLE_ROWS = 256 };
+
+/* Positions stay far from where sums with rows and windows would overflow. */
+#define POSITION_MAX (INT64_MAX / 4)
 
 /* What a stage reads, and what follows from its row of the public table. */
 typedef struct DflashStageShape {
@@ -64,8 +67,8 @@ DflashStatus dflash_load(DflashSequence *sequence, int64_t first, int64_t len, c
                          const float *const *v, DflashError *error);
 DflashStatus dflash_span(DflashSequence *sequence, int64_t layer, int64_t *first, int64_t *len, int64_t *kept_from,
                          DflashError *error);
-DflashStatus dflash_read_context(DflashSequence *sequence, int64_t layer, int64_t pos, int64_t rows, float *k,
-                                 float *v, DflashError *error);
+DflashStatus dflash_read_context(DflashSequence *sequence, int64_t layer, int64_t pos, int64_t rows, float *k, float *v,
+                                 DflashError *error);
 /* Projects all waiting rows. No allocation. */
 void dflash_settle(DflashSequence *sequence);
 

@@ -32,14 +32,18 @@ static int64_t code_bytes(int64_t groups) { return groups / 8 * 5 + (groups % 8 
 static bool storage_bytes(int32_t storage, int64_t cols, int64_t *per_row, int64_t *once) {
   *once = 0;
   switch (storage) {
-  case DFLASH_STORAGE_F32: return dflash_mul_i64(cols, 4, per_row);
+  case DFLASH_STORAGE_F32:
+    return dflash_mul_i64(cols, 4, per_row);
   case DFLASH_STORAGE_F16:
-  case DFLASH_STORAGE_BF16: return dflash_mul_i64(cols, 2, per_row);
-  case DFLASH_STORAGE_Q8_2F: return dflash_mul_i64(cols, 2, once) && dflash_add_i64(cols, 2, per_row);
+  case DFLASH_STORAGE_BF16:
+    return dflash_mul_i64(cols, 2, per_row);
+  case DFLASH_STORAGE_Q8_2F:
+    return dflash_mul_i64(cols, 2, once) && dflash_add_i64(cols, 2, per_row);
   case DFLASH_STORAGE_Q4TP:
     *per_row = cols / 32 * 16 + 4 + code_bytes(cols / 32);
     return cols % 32 == 0;
-  default: return false;
+  default:
+    return false;
   }
 }
 
@@ -64,8 +68,7 @@ DflashStatus dflash_source_check(const DflashTensor *tensor, const char *name, i
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT,
                             "blas: %s of layer %lld has storage %d, which cannot hold it", name, (long long)layer,
                             (int)tensor->storage);
-  if (!dflash_mul_i64(per_row, rows, &bytes) || !dflash_add_i64(bytes, once, &bytes) ||
-      tensor->bytes < (uint64_t)bytes)
+  if (!dflash_mul_i64(per_row, rows, &bytes) || !dflash_add_i64(bytes, once, &bytes) || tensor->bytes < (uint64_t)bytes)
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "blas: %s of layer %lld has %llu bytes, too few", name,
                             (long long)layer, (unsigned long long)tensor->bytes);
   return DFLASH_OK;

@@ -23,11 +23,11 @@ static DflashStatus check_draft(const DflashGeometry *g, const DflashStageCall *
 
 static DflashStatus check_rows(const DflashGeometry *g, const DflashStageCall *c, DflashError *error) {
   const DflashStageShape *shape = dflash_stage_shape_of(c->stage);
-  const int64_t most = shape->rows == DFLASH_ROWS_CONTEXT ? INT64_MAX / 4 : g->block;
+  const int64_t most = shape->rows == DFLASH_ROWS_CONTEXT ? POSITION_MAX : g->block;
   const int64_t layers = shape->scope == DFLASH_SCOPE_LAYER ? g->layers : 1;
   if (c->layer < 0 || c->layer >= layers) return refuse(error, "layer", c->layer);
   if (c->stage != DFLASH_STAGE_SELECT && (c->rows < 1 || c->rows > most)) return refuse(error, "rows", c->rows);
-  if (c->position < 0 || c->position > INT64_MAX / 4) return refuse(error, "position", c->position);
+  if (c->position < 0 || c->position > POSITION_MAX) return refuse(error, "position", c->position);
   return shape->rows == DFLASH_ROWS_DRAFT ? check_draft(g, c, error) : DFLASH_OK;
 }
 
@@ -55,7 +55,7 @@ static DflashStatus check_call(const DflashSequence *s, const DflashStageCall *c
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "blas: stage: the model was opened without a head");
   if (c->stage == DFLASH_STAGE_ATTN_MIX &&
       (c->context_first < 0 || c->context_len < 0 || !dflash_add_i64(c->context_first, c->context_len, &end) ||
-       end > INT64_MAX / 4))
+       end > POSITION_MAX))
     return refuse(error, "context_len", c->context_len);
   return DFLASH_OK;
 }
@@ -66,8 +66,7 @@ static bool hold_context(DflashSequence *s, const DflashStageCall *c, DflashStor
   dflash_store_open(store, g->kv_heads, g->head_dim);
   dflash_store_restart(store, c->context_first);
   if (!dflash_store_reserve(store, c->context_first - store->base + c->context_len) ||
-      !dflash_workspace_reserve_attention(&s->workspace,
-                                          dflash_attention_lanes(g, c->layer, c->context_len, g->block)))
+      !dflash_workspace_reserve_attention(&s->workspace, dflash_attention_lanes(g, c->layer, c->context_len, g->block)))
     return false;
   if (c->context_len > 0) dflash_store_append(store, c->inputs[3], c->inputs[4], c->context_len);
   return true;
@@ -81,15 +80,23 @@ DflashStatus dflash_stage_alone(DflashSequence *s, const DflashStageCall *call, 
   matrix = dflash_model_matrix(s->model, call->stage, call->layer);
   const bool room = (!matrix || dflash_workspace_reserve_product(&s->workspace, call->rows, matrix->cols)) &&
                     (call->stage != DFLASH_STAGE_ATTN_MIX || hold_context(s, call, &store));
-  const DflashRun run = {.model = s->model, .workspace = &s->workspace, .rows = call->rows,
-                         .position = call->position, .n_draft = call->n_draft, .head_width = call->head_width,
-                         .anchor_token = call->anchor_token, .store = &store, .first = call->context_first,
-                         .len = call->context_len, .own = &s->own, .selection = &s->selection,
+  const DflashRun run = {.model = s->model,
+                         .workspace = &s->workspace,
+                         .rows = call->rows,
+                         .position = call->position,
+                         .n_draft = call->n_draft,
+                         .head_width = call->head_width,
+                         .anchor_token = call->anchor_token,
+                         .store = &store,
+                         .first = call->context_first,
+                         .len = call->context_len,
+                         .own = &s->own,
+                         .selection = &s->selection,
                          .tokens = call->tokens};
   if (room)
-    status = dflash_run_stage(&run, call->stage, call->layer, call->inputs,
-                              call->stage == DFLASH_STAGE_SELECT ? dflash_value(s, call->stage, 0) : call->output,
-                              error);
+    status =
+        dflash_run_stage(&run, call->stage, call->layer, call->inputs,
+                         call->stage == DFLASH_STAGE_SELECT ? dflash_value(s, call->stage, 0) : call->output, error);
   else
     status = dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "blas: stage: no memory for its inputs");
   dflash_store_close(&store);

@@ -2,6 +2,7 @@
  *   KERNEL_NAME   "avx2", and KERNEL_ENTRY, the function that returns the kernel
  *   LANES         floats of a vector: 4, 8 or 16
  *   GROUP         rows of a group
+ *   OPEN_GROUPS   groups of rows from which opening a stored block pays, by measurement
  *   TILE_PANELS   panels of a tile, and TILE_PANELS_Q4
  *   lanes_f16(p), lanes_bf16(p), lanes_i8(p)  LANES numbers of that kind at p as floats
  *   lanes_nibble(words, i)  nibble i of each word, less 8, as floats
@@ -96,21 +97,26 @@ INLINE void run_tile(const int form, const int panels, const int rows, const Dfl
   }
 }
 
-#define TILE(form, panels, rows)                                                                                  \
+#define TILE(form, panels, rows) \
   static void tile_##form##_##rows(const DflashTile *t) { run_tile(FORM_##form, panels, rows, t); }
 #if GROUP == 8
-#define TILES(form, panels)                                                                                       \
-  TILE(form, panels, 1) TILE(form, panels, 2) TILE(form, panels, 3) TILE(form, panels, 4) TILE(form, panels, 5)   \
-  TILE(form, panels, 6) TILE(form, panels, 7) TILE(form, panels, 8)
-#define TILE_ROW(form)                                                                                            \
-  {tile_##form##_1, tile_##form##_2, tile_##form##_3, tile_##form##_4,                                            \
-   tile_##form##_5, tile_##form##_6, tile_##form##_7, tile_##form##_8}
+#define TILES(form, panels)                                                                                     \
+  TILE(form, panels, 1)                                                                                         \
+  TILE(form, panels, 2) TILE(form, panels, 3) TILE(form, panels, 4) TILE(form, panels, 5) TILE(form, panels, 6) \
+      TILE(form, panels, 7) TILE(form, panels, 8)
+#define TILE_ROW(form)                                                                                    \
+  {                                                                                                       \
+    tile_##form##_1, tile_##form##_2, tile_##form##_3, tile_##form##_4, tile_##form##_5, tile_##form##_6, \
+        tile_##form##_7, tile_##form##_8                                                                  \
+  }
 #elif GROUP == 4
 #define TILES(form, panels) TILE(form, panels, 1) TILE(form, panels, 2) TILE(form, panels, 3) TILE(form, panels, 4)
-#define TILE_ROW(form) {tile_##form##_1, tile_##form##_2, tile_##form##_3, tile_##form##_4}
+#define TILE_ROW(form) \
+  { tile_##form##_1, tile_##form##_2, tile_##form##_3, tile_##form##_4 }
 #elif GROUP == 2
 #define TILES(form, panels) TILE(form, panels, 1) TILE(form, panels, 2)
-#define TILE_ROW(form) {tile_##form##_1, tile_##form##_2}
+#define TILE_ROW(form) \
+  { tile_##form##_1, tile_##form##_2 }
 #endif
 TILES(F32, TILE_PANELS)
 TILES(F16, TILE_PANELS)
@@ -133,15 +139,12 @@ static void open_bf16(const void *weights, int64_t columns, float *out) {
   open_columns(FORM_BF16, weights, columns, out);
 }
 
-static void open_q8(const void *weights, int64_t columns, float *out) {
-  open_columns(FORM_Q8, weights, columns, out);
-}
+static void open_q8(const void *weights, int64_t columns, float *out) { open_columns(FORM_Q8, weights, columns, out); }
 
 static void open_q4(const void *weights, int64_t columns, float *out) {
   const LanesWordLoose *words = weights;
   for (int64_t k = 0; k < columns; k += 8, words += VECTORS)
 #pragma GCC unroll 8
     for (int i = 0; i < 8; i++)
-      for (int v = 0; v < VECTORS; v++)
-        *(LanesLoose *)(out + (k + i) * PANEL + v * LANES) = lanes_nibble(words[v], i);
+      for (int v = 0; v < VECTORS; v++) *(LanesLoose *)(out + (k + i) * PANEL + v * LANES) = lanes_nibble(words[v], i);
 }

@@ -5,11 +5,11 @@
 
 #include "base/memory.h"
 
-enum { SUMS = TILE_PANELS_MAX * PRODUCT_ROWS * PANEL, OPENED = TILE_PANELS_MAX * BLOCK_COLUMNS * PANEL };
+enum { SUMS = BATCH_TILES * TILE_PANELS_MAX * PRODUCT_ROWS * PANEL, OPENED = TILE_PANELS_MAX * BLOCK_COLUMNS * PANEL };
 
 static size_t turn_floats(int64_t head_dim) { return (size_t)(head_dim + PANEL - 1) / PANEL * PANEL * 2; }
 
-static size_t query_floats(int64_t head_dim) { return (size_t)(head_dim + 1) / 2 * 2 * GROUP_MAX; }
+static size_t query_floats(int64_t head_dim) { return (size_t)head_dim * GROUP_MAX * BATCH_GROUPS; }
 
 static size_t mixed_floats(int64_t head_dim) {
   return (size_t)((head_dim + PANEL - 1) / PANEL + 1) * GROUP_MAX * PANEL;
@@ -17,7 +17,8 @@ static size_t mixed_floats(int64_t head_dim) {
 
 bool dflash_workspace_open(DflashWorkspace *w, int threads, int64_t head_dim) {
   *w = (DflashWorkspace){.threads = threads, .head_dim = head_dim};
-  w->fixed_stride = SUMS + OPENED + turn_floats(head_dim) + query_floats(head_dim) + mixed_floats(head_dim);
+  w->fixed_stride = SUMS + OPENED + turn_floats(head_dim) + query_floats(head_dim);
+  w->fixed_stride += BATCH_GROUPS * mixed_floats(head_dim);
   w->fixed = dflash_alloc((size_t)threads, w->fixed_stride * sizeof(float));
   return w->fixed != NULL;
 }
@@ -46,7 +47,7 @@ bool dflash_workspace_reserve_attention(DflashWorkspace *w, int64_t lanes) {
   if (lanes > INT64_MAX / 4) return false;
   const int64_t capacity = (lanes + lanes / 4 + PANEL) / PANEL * PANEL;
   size_t floats;
-  if (__builtin_mul_overflow((size_t)capacity, (size_t)(2 * GROUP_MAX), &floats)) return false;
+  if (__builtin_mul_overflow((size_t)capacity, (size_t)(BATCH_GROUPS * GROUP_MAX), &floats)) return false;
   float *attention = dflash_alloc((size_t)w->threads, floats > SIZE_MAX / sizeof(float) ? 0 : floats * sizeof(float));
   if (!attention) return false;
   free(w->attention);
@@ -60,10 +61,9 @@ DflashWorkerScratch dflash_workspace_worker(const DflashWorkspace *w, int worker
   DflashWorkerScratch scratch = {.sums = fixed, .opened = fixed + SUMS, .turns = (double *)(fixed + SUMS + OPENED)};
   scratch.query = fixed + SUMS + OPENED + turn_floats(w->head_dim);
   scratch.mixed = scratch.query + query_floats(w->head_dim);
-  if (w->attention) {
-    scratch.scores = w->attention + (size_t)worker * 2 * GROUP_MAX * (size_t)w->attention_lanes;
-    scratch.weights = scratch.scores + (size_t)w->attention_lanes * GROUP_MAX;
-  }
+  scratch.mixed_stride = mixed_floats(w->head_dim);
+  if (w->attention)
+    scratch.scores = w->attention + (size_t)worker * BATCH_GROUPS * GROUP_MAX * (size_t)w->attention_lanes;
   return scratch;
 }
 
@@ -75,5 +75,6 @@ void dflash_workspace_poison(DflashWorkspace *w, uint32_t pattern) {
   dflash_fill_pattern(w->fixed, (size_t)w->threads * w->fixed_stride, pattern);
   if (w->packed) dflash_fill_pattern(w->packed, w->packed_capacity, pattern);
   if (w->attention)
-    dflash_fill_pattern(w->attention, (size_t)w->threads * 2 * GROUP_MAX * (size_t)w->attention_lanes, pattern);
+    dflash_fill_pattern(w->attention, (size_t)w->threads * BATCH_GROUPS * GROUP_MAX * (size_t)w->attention_lanes,
+                        pattern);
 }

@@ -8,18 +8,22 @@
 
 #include "kernel.h"
 
-/* Rows of one matrix product; more run in pieces of this many. */
-enum { PRODUCT_ROWS = 256 };
+/* Rows of one matrix product; more run in pieces of this many. Tiles that take turns at a block of columns, so that
+ * many rows of activations stay in the second cache. */
+enum { PRODUCT_ROWS = 128, BATCH_TILES = 8 };
+
+/* Groups of query rows that take turns at a block of keys. */
+enum { BATCH_GROUPS = 4 };
 
 /* One worker's, a multiple of 16 floats each. */
 typedef struct DflashWorkerScratch {
-  float *sums;    /* [TILE_PANELS_MAX][PRODUCT_ROWS][16] */
-  float *opened;  /* [TILE_PANELS_MAX][BLOCK_COLUMNS][16] */
-  double *turns;  /* [head_dim / 2][2], cos and sin */
-  float *query;   /* [head_dim][GROUP_MAX] */
-  float *mixed;   /* [head_dim's panels, even][GROUP_MAX][16] */
-  float *scores;  /* [lanes / 16][GROUP_MAX][16] */
-  float *weights; /* [lanes][GROUP_MAX] */
+  float *sums;   /* [BATCH_TILES][TILE_PANELS_MAX][PRODUCT_ROWS][16] */
+  float *opened; /* [TILE_PANELS_MAX][BLOCK_COLUMNS][16] */
+  double *turns; /* [head_dim / 2][2], cos and sin */
+  float *query;  /* [BATCH_GROUPS][head_dim][GROUP_MAX] */
+  float *mixed;  /* [BATCH_GROUPS][mixed_stride]: the head's panels, [GROUP_MAX][16] each */
+  float *scores; /* [BATCH_GROUPS][lanes / 16][GROUP_MAX][16], then weights */
+  size_t mixed_stride;
 } DflashWorkerScratch;
 
 typedef struct DflashWorkspace {
@@ -29,7 +33,7 @@ typedef struct DflashWorkspace {
   size_t packed_capacity;
   float *fixed; /* sums, opened, query, mixed of every worker */
   size_t fixed_stride;
-  float *attention; /* scores, weights of every worker */
+  float *attention; /* scores of every worker */
   int64_t attention_lanes;
 } DflashWorkspace;
 

@@ -1,8 +1,8 @@
 #include "blas_fixture.h"
 
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 // cmocka needs the headers above
 #include <cmocka.h>
 #include <dlfcn.h>
@@ -34,8 +34,7 @@ void draw_floats(float *out, int64_t count, uint64_t seed) {
 
 void draw_taps(const TestModel *model, int64_t position, int64_t rows, uint64_t seed, float *out) {
   const int64_t width = dflash_geometry_tap_width(&model->geometry);
-  for (int64_t r = 0; r < rows; r++)
-    draw_floats(out + r * width, width, seed * 1000003 + (uint64_t)(position + r));
+  for (int64_t r = 0; r < rows; r++) draw_floats(out + r * width, width, seed * 1000003 + (uint64_t)(position + r));
 }
 
 static void *own(TestModel *model, void *data) {
@@ -46,8 +45,8 @@ static void *own(TestModel *model, void *data) {
 
 static DflashTensor draw_tensor(TestModel *model, int32_t storage, int64_t rows, int64_t cols, float scale,
                                 float offset, uint64_t seed) {
-  static const int32_t IN_TURN[] = {DFLASH_STORAGE_Q8_2F, DFLASH_STORAGE_F16, DFLASH_STORAGE_BF16,
-                                    DFLASH_STORAGE_F32, DFLASH_STORAGE_Q4TP};
+  static const int32_t IN_TURN[] = {DFLASH_STORAGE_Q8_2F, DFLASH_STORAGE_F16, DFLASH_STORAGE_BF16, DFLASH_STORAGE_F32,
+                                    DFLASH_STORAGE_Q4TP};
   DflashTensor tensor = {.storage = storage, .rank = 2, .shape = {rows, cols}};
   if (storage < 0) tensor.storage = IN_TURN[model->owned_count % 5];
   if (tensor.storage == DFLASH_STORAGE_Q4TP && cols % 32) tensor.storage = DFLASH_STORAGE_Q8_2F;
@@ -98,11 +97,23 @@ static void draw_layer(TestModel *m, DflashLayerWeights *l, int32_t storage, uin
 }
 
 static DflashGeometry plan_geometry(const ModelPlan *p) {
-  DflashGeometry g = {.hidden = p->hidden, .intermediate = p->intermediate, .layers = p->layers, .heads = p->heads,
-                      .kv_heads = p->kv_heads, .head_dim = p->head_dim, .vocab = p->vocab, .block = p->block,
-                      .mask_token = p->vocab - 1, .conv_group = p->conv_group, .conv_kernel = p->conv_kernel,
-                      .selector_rank = p->rank, .selector_top = p->top, .target_layers = 8, .window = p->window,
-                      .rope_theta = 10000.0, .eps = 1e-6};
+  DflashGeometry g = {.hidden = p->hidden,
+                      .intermediate = p->intermediate,
+                      .layers = p->layers,
+                      .heads = p->heads,
+                      .kv_heads = p->kv_heads,
+                      .head_dim = p->head_dim,
+                      .vocab = p->vocab,
+                      .block = p->block,
+                      .mask_token = p->vocab - 1,
+                      .conv_group = p->conv_group,
+                      .conv_kernel = p->conv_kernel,
+                      .selector_rank = p->rank,
+                      .selector_top = p->top,
+                      .target_layers = 8,
+                      .window = p->window,
+                      .rope_theta = 10000.0,
+                      .eps = 1e-6};
   g.taps.count = p->taps;
   for (int64_t i = 0; i < p->taps; i++) g.taps.at[i] = (i * 5 + 3) % 8;
   if (p->layers > 1) { /* mixed: the first layer sees all, the last one is not rotated */
@@ -119,9 +130,8 @@ void draw_model(TestModel *m, const ModelPlan *plan, uint64_t seed) {
   *m = (TestModel){.geometry = plan_geometry(plan)};
   const DflashGeometry *g = &m->geometry;
   if (dflash_geometry_check(g, &error)) fail_msg("%s", error.message);
-  const int32_t codebook = plan->storage == DFLASH_STORAGE_F32 || plan->storage == DFLASH_STORAGE_BF16
-                               ? plan->storage
-                               : DFLASH_STORAGE_F16;
+  const int32_t codebook =
+      plan->storage == DFLASH_STORAGE_F32 || plan->storage == DFLASH_STORAGE_BF16 ? plan->storage : DFLASH_STORAGE_F16;
   dflash_geometry_inv_freq(g, m->inv_freq);
   m->weights = (DflashWeights){.inv_freq = m->inv_freq, .layers = m->layers};
   m->weights.fc = draw_matrix(m, plan->storage, g->hidden, dflash_geometry_tap_width(g), seed);
@@ -144,8 +154,11 @@ DflashModel *open_model(const DflashBackend *blas, const TestModel *model, const
   uint32_t count = 0;
   for (; options && options[2 * count]; count++)
     list[count] = (DflashOption){options[2 * count], options[2 * count + 1]};
-  const DflashModelDesc desc = {.struct_size = sizeof desc, .geometry = &model->geometry, .weights = &model->weights,
-                                .options = list, .option_count = count};
+  const DflashModelDesc desc = {.struct_size = sizeof desc,
+                                .geometry = &model->geometry,
+                                .weights = &model->weights,
+                                .options = list,
+                                .option_count = count};
   DflashModel *opened;
   DflashError error;
   if (blas->model_open(&desc, &opened, &error)) fail_msg("%s", error.message);
@@ -167,8 +180,10 @@ void open_output(BlockOutput *output, const DflashGeometry *g) {
   assert_non_null(output->logits);
   assert_non_null(output->selector_hidden);
   assert_true(g->block <= 64 && (g->block - 1) * g->selector_top <= 4096);
-  output->tokens = (DflashTokens){.struct_size = sizeof output->tokens, .chosen = output->chosen,
-                                  .plain = output->plain, .candidates = output->candidates,
+  output->tokens = (DflashTokens){.struct_size = sizeof output->tokens,
+                                  .chosen = output->chosen,
+                                  .plain = output->plain,
+                                  .candidates = output->candidates,
                                   .scores = output->scores};
 }
 
@@ -177,14 +192,19 @@ void close_output(BlockOutput *output) {
   free(output->selector_hidden);
 }
 
-DflashBlockCall block_call(const DflashGeometry *g, int64_t anchor, int64_t rows, const float *h,
-                           BlockOutput *output) {
+DflashBlockCall block_call(const DflashGeometry *g, int64_t anchor, int64_t rows, const float *h, BlockOutput *output) {
   output->tokens.chosen = output->chosen;
   output->tokens.plain = output->plain;
   output->tokens.candidates = output->candidates;
   output->tokens.scores = output->scores;
-  return (DflashBlockCall){.struct_size = sizeof(DflashBlockCall), .anchor_pos = anchor,
-                           .anchor_token = anchor % g->vocab, .rows = rows, .n_draft = rows - 1,
-                           .head_width = g->vocab, .h = h, .tokens = &output->tokens, .logits = output->logits,
+  return (DflashBlockCall){.struct_size = sizeof(DflashBlockCall),
+                           .anchor_pos = anchor,
+                           .anchor_token = anchor % g->vocab,
+                           .rows = rows,
+                           .n_draft = rows - 1,
+                           .head_width = g->vocab,
+                           .h = h,
+                           .tokens = &output->tokens,
+                           .logits = output->logits,
                            .selector_hidden = output->selector_hidden};
 }

@@ -15,8 +15,11 @@ const char *naive_name(int32_t stage) { return dflash_stage_row(stage)->name; }
 int naive_is_layered(int32_t stage) { return dflash_stage_row(stage)->scope == DFLASH_SCOPE_LAYER; }
 
 static DflashRunSizes sizes_of(const NaiveRun *run) {
-  return (DflashRunSizes){.rows = run->rows, .n_draft = run->n_draft, .head_width = run->head_width,
-                          .push_rows = run->rows, .context_len = run->context_len};
+  return (DflashRunSizes){.rows = run->rows,
+                          .n_draft = run->n_draft,
+                          .head_width = run->head_width,
+                          .push_rows = run->rows,
+                          .context_len = run->context_len};
 }
 
 int64_t naive_count(const NaiveRun *run) {
@@ -28,21 +31,34 @@ int64_t naive_count(const NaiveRun *run) {
 const DflashTensor *naive_matrix(const TestModel *m, int32_t stage, int64_t layer) {
   const DflashLayerWeights *l = &m->layers[layer];
   switch (stage) {
-  case DFLASH_STAGE_CONTEXT_FC: return &m->weights.fc;
+  case DFLASH_STAGE_CONTEXT_FC:
+    return &m->weights.fc;
   case DFLASH_STAGE_CONTEXT_K_PROJ:
-  case DFLASH_STAGE_ATTN_K_PROJ: return &l->k_proj;
+  case DFLASH_STAGE_ATTN_K_PROJ:
+    return &l->k_proj;
   case DFLASH_STAGE_CONTEXT_V_PROJ:
-  case DFLASH_STAGE_ATTN_V_PROJ: return &l->v_proj;
-  case DFLASH_STAGE_ATTN_KERNEL: return &l->attention_conv_kernel;
-  case DFLASH_STAGE_ATTN_Q_PROJ: return &l->q_proj;
-  case DFLASH_STAGE_ATTN_O_PROJ: return &l->o_proj;
-  case DFLASH_STAGE_MLP_KERNEL: return &l->mlp_conv_kernel;
-  case DFLASH_STAGE_MLP_GATE: return &l->gate_proj;
-  case DFLASH_STAGE_MLP_UP: return &l->up_proj;
-  case DFLASH_STAGE_MLP_DOWN: return &l->down_proj;
-  case DFLASH_STAGE_HEAD_LOGITS: return &m->weights.head;
-  case DFLASH_STAGE_SELECTOR_HIDDEN: return &m->weights.selector_hidden;
-  default: return NULL;
+  case DFLASH_STAGE_ATTN_V_PROJ:
+    return &l->v_proj;
+  case DFLASH_STAGE_ATTN_KERNEL:
+    return &l->attention_conv_kernel;
+  case DFLASH_STAGE_ATTN_Q_PROJ:
+    return &l->q_proj;
+  case DFLASH_STAGE_ATTN_O_PROJ:
+    return &l->o_proj;
+  case DFLASH_STAGE_MLP_KERNEL:
+    return &l->mlp_conv_kernel;
+  case DFLASH_STAGE_MLP_GATE:
+    return &l->gate_proj;
+  case DFLASH_STAGE_MLP_UP:
+    return &l->up_proj;
+  case DFLASH_STAGE_MLP_DOWN:
+    return &l->down_proj;
+  case DFLASH_STAGE_HEAD_LOGITS:
+    return &m->weights.head;
+  case DFLASH_STAGE_SELECTOR_HIDDEN:
+    return &m->weights.selector_hidden;
+  default:
+    return NULL;
   }
 }
 
@@ -194,25 +210,50 @@ void naive_stage(const NaiveRun *run, const float *const *in, double *value, dou
   const DflashTensor *matrix = naive_matrix(m, run->stage, run->layer);
   const int64_t rows = run->rows;
   switch (run->stage) {
-  case DFLASH_STAGE_HEAD_LOGITS: naive_product(matrix, in[0] + g->hidden, run->n_draft, run->head_width, value, bound); break;
+  case DFLASH_STAGE_HEAD_LOGITS:
+    naive_product(matrix, in[0] + g->hidden, run->n_draft, run->head_width, value, bound);
+    break;
   case DFLASH_STAGE_SELECTOR_HIDDEN:
     naive_product(matrix, in[0] + g->hidden, run->n_draft, g->selector_rank, value, bound);
     break;
-  case DFLASH_STAGE_CONTEXT_NORM: naive_norm(in[0], m->weights.hidden_norm.data, rows, g->hidden, g->eps, value, bound); break;
-  case DFLASH_STAGE_FINAL_NORM: naive_norm(in[0], m->weights.norm.data, rows, g->hidden, g->eps, value, bound); break;
-  case DFLASH_STAGE_ATTN_NORM: naive_norm(in[0], l->input_layernorm.data, rows, g->hidden, g->eps, value, bound); break;
+  case DFLASH_STAGE_CONTEXT_NORM:
+    naive_norm(in[0], m->weights.hidden_norm.data, rows, g->hidden, g->eps, value, bound);
+    break;
+  case DFLASH_STAGE_FINAL_NORM:
+    naive_norm(in[0], m->weights.norm.data, rows, g->hidden, g->eps, value, bound);
+    break;
+  case DFLASH_STAGE_ATTN_NORM:
+    naive_norm(in[0], l->input_layernorm.data, rows, g->hidden, g->eps, value, bound);
+    break;
   case DFLASH_STAGE_MLP_NORM:
     naive_norm(in[0], l->post_attention_layernorm.data, rows, g->hidden, g->eps, value, bound);
     break;
-  case DFLASH_STAGE_ATTN_Q: naive_heads(run, in[0], l->q_norm.data, g->heads, value, bound); break;
+  case DFLASH_STAGE_ATTN_Q:
+    naive_heads(run, in[0], l->q_norm.data, g->heads, value, bound);
+    break;
   case DFLASH_STAGE_CONTEXT_K:
-  case DFLASH_STAGE_ATTN_K: naive_heads(run, in[0], l->k_norm.data, g->kv_heads, value, bound); break;
-  case DFLASH_STAGE_ATTN_CONV_IN: naive_conv(run, in[0], in[1], &l->attention_conv_base, 0, NULL, value, bound); break;
-  case DFLASH_STAGE_MLP_CONV_IN: naive_conv(run, in[0], in[1], &l->mlp_conv_base, 0, NULL, value, bound); break;
-  case DFLASH_STAGE_ATTN_OUT: naive_conv(run, in[1], in[2], &l->attention_conv_base, 1, in[0], value, bound); break;
-  case DFLASH_STAGE_MLP_OUT: naive_conv(run, in[1], in[2], &l->mlp_conv_base, 1, in[0], value, bound); break;
-  case DFLASH_STAGE_ATTN_MIX: naive_attention(run, in, value, bound); break;
-  case DFLASH_STAGE_MLP_ACT: naive_silu(in[0], in[1], rows * g->intermediate, value, bound); break;
-  default: naive_product(matrix, in[0], rows, dflash_tensor_rows(matrix), value, bound);
+  case DFLASH_STAGE_ATTN_K:
+    naive_heads(run, in[0], l->k_norm.data, g->kv_heads, value, bound);
+    break;
+  case DFLASH_STAGE_ATTN_CONV_IN:
+    naive_conv(run, in[0], in[1], &l->attention_conv_base, 0, NULL, value, bound);
+    break;
+  case DFLASH_STAGE_MLP_CONV_IN:
+    naive_conv(run, in[0], in[1], &l->mlp_conv_base, 0, NULL, value, bound);
+    break;
+  case DFLASH_STAGE_ATTN_OUT:
+    naive_conv(run, in[1], in[2], &l->attention_conv_base, 1, in[0], value, bound);
+    break;
+  case DFLASH_STAGE_MLP_OUT:
+    naive_conv(run, in[1], in[2], &l->mlp_conv_base, 1, in[0], value, bound);
+    break;
+  case DFLASH_STAGE_ATTN_MIX:
+    naive_attention(run, in, value, bound);
+    break;
+  case DFLASH_STAGE_MLP_ACT:
+    naive_silu(in[0], in[1], rows * g->intermediate, value, bound);
+    break;
+  default:
+    naive_product(matrix, in[0], rows, dflash_tensor_rows(matrix), value, bound);
   }
 }

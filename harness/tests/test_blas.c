@@ -1,7 +1,7 @@
 /* Calls of the blas backend: what it says of itself, what it refuses, clocks and measurements. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 // cmocka needs the headers above
 #include <cmocka.h>
 #include <math.h>
@@ -79,8 +79,8 @@ static void shorter_structs(void **state) {
 
 static DflashStatus support(const TestModel *test, const char *key, const char *value, DflashError *error) {
   const DflashOption option = {key, value};
-  const DflashModelDesc desc = {.struct_size = sizeof desc, .geometry = &test->geometry, .options = &option,
-                                .option_count = key ? 1 : 0};
+  const DflashModelDesc desc = {
+      .struct_size = sizeof desc, .geometry = &test->geometry, .options = &option, .option_count = key ? 1 : 0};
   return load_blas()->supports(&desc, error);
 }
 
@@ -184,8 +184,13 @@ static void model_without_a_head(void **state) {
   draw_floats(h, 6 * 64, 1);
   const DflashBlockCall call = block_call(&test.geometry, 3, 6, h, &output);
   assert_int_equal(blas->block(s, &call, NULL), DFLASH_INVALID_ARGUMENT);
-  DflashStageCall stage = {.struct_size = sizeof stage, .stage = DFLASH_STAGE_HEAD_LOGITS, .rows = 6, .n_draft = 5,
-                           .head_width = 101, .inputs = {h}, .output = output.logits};
+  DflashStageCall stage = {.struct_size = sizeof stage,
+                           .stage = DFLASH_STAGE_HEAD_LOGITS,
+                           .rows = 6,
+                           .n_draft = 5,
+                           .head_width = 101,
+                           .inputs = {h},
+                           .output = output.logits};
   assert_int_equal(blas->stage(s, &stage, NULL), DFLASH_INVALID_ARGUMENT);
   stage.stage = DFLASH_STAGE_ATTN_NORM;
   stage.output = out;
@@ -209,8 +214,10 @@ static void blocks_are_checked(void **state) {
     size_t member;
     int64_t bad[2];
   } FIELDS[] = {
-      {offsetof(DflashBlockCall, rows), {1, 7}},          {offsetof(DflashBlockCall, n_draft), {0, 6}},
-      {offsetof(DflashBlockCall, head_width), {3, 102}},  {offsetof(DflashBlockCall, anchor_pos), {-1, INT64_MAX}},
+      {offsetof(DflashBlockCall, rows), {1, 7}},
+      {offsetof(DflashBlockCall, n_draft), {0, 6}},
+      {offsetof(DflashBlockCall, head_width), {3, 102}},
+      {offsetof(DflashBlockCall, anchor_pos), {-1, INT64_MAX}},
       {offsetof(DflashBlockCall, anchor_token), {-1, 101}},
   };
   for (size_t i = 0; i < sizeof FIELDS / sizeof FIELDS[0]; i++)
@@ -229,8 +236,7 @@ static void blocks_are_checked(void **state) {
                    DFLASH_INVALID_ARGUMENT);
   assert_int_equal(b.blas->read_stage(b.sequence, DFLASH_STAGE_ATTN_NORM, 2, value, 6 * 64, NULL),
                    DFLASH_INVALID_ARGUMENT);
-  assert_int_equal(b.blas->read_stage(b.sequence, DFLASH_STAGE_COUNT, 0, value, 6 * 64, NULL),
-                   DFLASH_INVALID_ARGUMENT);
+  assert_int_equal(b.blas->read_stage(b.sequence, DFLASH_STAGE_COUNT, 0, value, 6 * 64, NULL), DFLASH_INVALID_ARGUMENT);
   close_bench(&b);
 }
 
@@ -282,8 +288,8 @@ static void stages_are_checked(void **state) {
   Bench b;
   open_bench(&b, NULL, 0);
   float out[6 * 64];
-  const DflashStageCall good = {.struct_size = sizeof good, .stage = DFLASH_STAGE_ATTN_NORM, .rows = 6,
-                                .inputs = {b.h}, .output = out};
+  const DflashStageCall good = {
+      .struct_size = sizeof good, .stage = DFLASH_STAGE_ATTN_NORM, .rows = 6, .inputs = {b.h}, .output = out};
   DflashStageCall call = good;
   assert_int_equal(b.blas->stage(b.sequence, &call, NULL), DFLASH_OK);
   call.rows = 7;
@@ -390,12 +396,18 @@ static void measurements(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(entry_is_whole),        cmocka_unit_test(shorter_structs),
-      cmocka_unit_test(options_are_checked),   cmocka_unit_test(models_are_refused),
-      cmocka_unit_test(model_without_a_head),  cmocka_unit_test(blocks_are_checked),
-      cmocka_unit_test(context_calls_are_checked), cmocka_unit_test(memory_that_is_not_there),
-      cmocka_unit_test(stages_are_checked),    cmocka_unit_test(nan_in_a_block),
-      cmocka_unit_test(spans_and_time),        cmocka_unit_test(stage_info_of_every_stage),
+      cmocka_unit_test(entry_is_whole),
+      cmocka_unit_test(shorter_structs),
+      cmocka_unit_test(options_are_checked),
+      cmocka_unit_test(models_are_refused),
+      cmocka_unit_test(model_without_a_head),
+      cmocka_unit_test(blocks_are_checked),
+      cmocka_unit_test(context_calls_are_checked),
+      cmocka_unit_test(memory_that_is_not_there),
+      cmocka_unit_test(stages_are_checked),
+      cmocka_unit_test(nan_in_a_block),
+      cmocka_unit_test(spans_and_time),
+      cmocka_unit_test(stage_info_of_every_stage),
       cmocka_unit_test(measurements),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* The context of the blas backend against a plain model of it: what is held, what is let go, what is refused. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 // cmocka needs the headers above
 #include <cmocka.h>
 #include <stdlib.h>
@@ -137,11 +137,21 @@ static void random_step(Walk *w, DflashRandom random, uint64_t step) {
   int64_t pos = end;
   if (end + LONGEST > POSITIONS) pos = draw(random, step, 2, 50);
   switch (draw(random, step, 3, 12)) {
-  case 0: pos = end - draw(random, step, 4, 300); break; /* a rewind */
-  case 1: pos = p->first + draw(random, step, 4, p->len + 1); break;
-  case 2: pos = pos + draw(random, step, 4, 3); break; /* perhaps a hole: it starts over */
-  case 3: step_truncate(w, end - draw(random, step, 4, 300)); return;
-  case 4: step_truncate(w, end + draw(random, step, 4, 3)); return;
+  case 0:
+    pos = end - draw(random, step, 4, 300);
+    break; /* a rewind */
+  case 1:
+    pos = p->first + draw(random, step, 4, p->len + 1);
+    break;
+  case 2:
+    pos = pos + draw(random, step, 4, 3);
+    break; /* perhaps a hole: it starts over */
+  case 3:
+    step_truncate(w, end - draw(random, step, 4, 300));
+    return;
+  case 4:
+    step_truncate(w, end + draw(random, step, 4, 3));
+    return;
   case 5:
     if (draw(random, step, 4, 10) == 0) {
       assert_int_equal(w->bench->blas->reset(w->sequence, NULL), DFLASH_OK);
@@ -149,7 +159,8 @@ static void random_step(Walk *w, DflashRandom random, uint64_t step) {
       return;
     }
     break;
-  default: break;
+  default:
+    break;
   }
   if (pos < 0 || pos + rows > POSITIONS) return;
   step_push(w, pos, rows, (uint8_t)(step % 251));

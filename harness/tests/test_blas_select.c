@@ -1,7 +1,7 @@
 /* The selection alone: order, ties, NaN. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 // cmocka needs the headers above
 #include <cmocka.h>
 #include <math.h>
@@ -33,8 +33,8 @@ static void open_bench(Bench *b, int64_t top) {
   b->sequence = open_sequence(b->blas, b->model, 0);
   b->logits = dflash_alloc((size_t)ROWS * VOCAB, sizeof(float));
   assert_non_null(b->logits);
-  b->output.tokens = (DflashTokens){.struct_size = sizeof b->output.tokens, .chosen = b->output.chosen,
-                                    .plain = b->output.plain};
+  b->output.tokens =
+      (DflashTokens){.struct_size = sizeof b->output.tokens, .chosen = b->output.chosen, .plain = b->output.plain};
 }
 
 static void close_bench(Bench *b) {
@@ -45,8 +45,12 @@ static void close_bench(Bench *b) {
 }
 
 static DflashStatus run(Bench *b, int64_t width, DflashError *error) {
-  const DflashStageCall call = {.struct_size = sizeof call, .stage = DFLASH_STAGE_SELECT, .n_draft = ROWS,
-                                .head_width = width, .anchor_token = 17, .inputs = {b->logits, b->hidden},
+  const DflashStageCall call = {.struct_size = sizeof call,
+                                .stage = DFLASH_STAGE_SELECT,
+                                .n_draft = ROWS,
+                                .head_width = width,
+                                .anchor_token = 17,
+                                .inputs = {b->logits, b->hidden},
                                 .tokens = &b->output.tokens};
   return b->blas->stage(b->sequence, &call, error);
 }
@@ -76,12 +80,24 @@ static void fill(Bench *b, int64_t width, int kind) {
   for (int64_t i = 0; i < ROWS * width; i++) {
     const int32_t draw = (int32_t)(dflash_random_u32(random, (uint64_t)i) >> 1);
     switch (kind) {
-    case 0: b->logits[i] = (float)(draw % 7) - 3; break;
-    case 1: b->logits[i] = (float)(i % width); break;
-    case 2: b->logits[i] = -(float)(i % width); break;
-    case 3: b->logits[i] = draw % 2 ? 0.0f : -0.0f; break;
-    case 4: b->logits[i] = draw % 5 ? -INFINITY : (float)draw; break;
-    default: b->logits[i] = (float)draw * 1e-6f - 3000; break;
+    case 0:
+      b->logits[i] = (float)(draw % 7) - 3;
+      break;
+    case 1:
+      b->logits[i] = (float)(i % width);
+      break;
+    case 2:
+      b->logits[i] = -(float)(i % width);
+      break;
+    case 3:
+      b->logits[i] = draw % 2 ? 0.0f : -0.0f;
+      break;
+    case 4:
+      b->logits[i] = draw % 5 ? -INFINITY : (float)draw;
+      break;
+    default:
+      b->logits[i] = (float)draw * 1e-6f - 3000;
+      break;
     }
   }
 }

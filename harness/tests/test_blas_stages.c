@@ -1,7 +1,7 @@
 /* Every stage of the blas backend against f64, from its own inputs, over drawn models, forms and kernels. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 // cmocka needs the headers above
 #include <cmocka.h>
 #include <math.h>
@@ -13,8 +13,14 @@
 #include "blas_naive.h"
 #include "model/storage.h"
 
-enum { F32 = DFLASH_STORAGE_F32, F16 = DFLASH_STORAGE_F16, BF16 = DFLASH_STORAGE_BF16, Q8 = DFLASH_STORAGE_Q8_2F,
-       Q4 = DFLASH_STORAGE_Q4TP, MIXED = -1 };
+enum {
+  F32 = DFLASH_STORAGE_F32,
+  F16 = DFLASH_STORAGE_F16,
+  BF16 = DFLASH_STORAGE_BF16,
+  Q8 = DFLASH_STORAGE_Q8_2F,
+  Q4 = DFLASH_STORAGE_Q4TP,
+  MIXED = -1
+};
 
 /* Widths that are no multiple of a tile, a group or a block of columns; more than one block of 512 columns. */
 static const ModelPlan PLANS[] = {
@@ -100,9 +106,15 @@ static void close_bench(Bench *b) {
 
 static NaiveRun run_of(const Bench *b, int32_t stage, int64_t layer) {
   const int context = stage <= DFLASH_STAGE_CONTEXT_K;
-  return (NaiveRun){.model = &b->test, .stage = stage, .layer = layer, .rows = context ? b->pushed : b->rows,
-                    .position = context ? b->push_position : b->anchor, .n_draft = b->rows - 1,
-                    .head_width = b->test.geometry.vocab, .context_first = b->first, .context_len = b->len};
+  return (NaiveRun){.model = &b->test,
+                    .stage = stage,
+                    .layer = layer,
+                    .rows = context ? b->pushed : b->rows,
+                    .position = context ? b->push_position : b->anchor,
+                    .n_draft = b->rows - 1,
+                    .head_width = b->test.geometry.vocab,
+                    .context_first = b->first,
+                    .context_len = b->len};
 }
 
 static float *read_value(const Bench *b, int32_t stage, int64_t layer) {
@@ -121,16 +133,25 @@ static float *read_input(const Bench *b, int32_t source, int64_t layer) {
   int64_t count;
   const float *from;
   switch (source) {
-  case DFLASH_STAGE_NONE: return NULL;
-  case DFLASH_STAGE_TAPS: from = b->taps, count = b->pushed * dflash_geometry_tap_width(g); break;
-  case DFLASH_STAGE_HELD_K: from = b->k[layer], count = held; break;
-  case DFLASH_STAGE_HELD_V: from = b->v[layer], count = held; break;
-  case DFLASH_STAGE_LAST: return read_value(b, DFLASH_STAGE_MLP_OUT, g->layers - 1);
+  case DFLASH_STAGE_NONE:
+    return NULL;
+  case DFLASH_STAGE_TAPS:
+    from = b->taps, count = b->pushed * dflash_geometry_tap_width(g);
+    break;
+  case DFLASH_STAGE_HELD_K:
+    from = b->k[layer], count = held;
+    break;
+  case DFLASH_STAGE_HELD_V:
+    from = b->v[layer], count = held;
+    break;
+  case DFLASH_STAGE_LAST:
+    return read_value(b, DFLASH_STAGE_MLP_OUT, g->layers - 1);
   case DFLASH_STAGE_RESIDUAL:
     if (layer > 0) return read_value(b, DFLASH_STAGE_MLP_OUT, layer - 1);
     from = b->h, count = b->rows * g->hidden;
     break;
-  default: return read_value(b, source, naive_is_layered(source) ? layer : 0);
+  default:
+    return read_value(b, source, naive_is_layered(source) ? layer : 0);
   }
   float *copy = floats(count);
   memcpy(copy, from, (size_t)count * sizeof *copy);
@@ -149,9 +170,15 @@ static void assert_alone(const Bench *b, const NaiveRun *run, const float *const
   const int64_t count = naive_count(run);
   DflashGuarded guarded;
   assert_true(dflash_guarded_open(&guarded, (size_t)count));
-  DflashStageCall call = {.struct_size = sizeof call, .stage = run->stage, .layer = run->layer, .rows = run->rows,
-                          .position = run->position, .n_draft = run->n_draft, .head_width = run->head_width,
-                          .context_first = run->context_first, .context_len = run->context_len,
+  DflashStageCall call = {.struct_size = sizeof call,
+                          .stage = run->stage,
+                          .layer = run->layer,
+                          .rows = run->rows,
+                          .position = run->position,
+                          .n_draft = run->n_draft,
+                          .head_width = run->head_width,
+                          .context_first = run->context_first,
+                          .context_len = run->context_len,
                           .output = guarded.data};
   memcpy(call.inputs, in, sizeof call.inputs);
   DflashError error;
@@ -244,8 +271,8 @@ static int runs_kernel(const char *kernel) {
   TestModel test;
   draw_model(&test, &PLANS[PLAN_COUNT - 1], 1);
   const DflashOption option = {"kernel", kernel};
-  const DflashModelDesc desc = {.struct_size = sizeof desc, .geometry = &test.geometry, .options = &option,
-                                .option_count = 1};
+  const DflashModelDesc desc = {
+      .struct_size = sizeof desc, .geometry = &test.geometry, .options = &option, .option_count = 1};
   const DflashStatus status = blas->supports(&desc, NULL);
   free_model(&test);
   assert_true(status == DFLASH_OK || status == DFLASH_INVALID_ARGUMENT);
@@ -320,7 +347,7 @@ static void rows_and_threads_change_no_bit(void **state) {
 
 static void silu_at_the_edges(void **state) {
   (void)state;
-  static const float EDGES[] = {0,     -0.0f,  100,    -100,   88.8f,  -88.8f, -103.5f, -150,  -1e5f, -3e38f,
+  static const float EDGES[] = {0,     -0.0f,  100,     -100,   88.8f,   -88.8f, -103.5f, -150, -1e5f, -3e38f,
                                 3e38f, 1e-40f, -1e-40f, -87.3f, -104.2f, 17,     -17,     0.5f, -0.5f};
   enum { COUNT = sizeof EDGES / sizeof EDGES[0] };
   Bench b;
@@ -329,8 +356,8 @@ static void silu_at_the_edges(void **state) {
   assert_int_equal(naive_count(&run), 2 * COUNT);
   float gate[2 * COUNT], up[2 * COUNT], out[2 * COUNT];
   for (int i = 0; i < 2 * COUNT; i++) gate[i] = EDGES[i % COUNT], up[i] = i < COUNT ? 1 : -3;
-  DflashStageCall call = {.struct_size = sizeof call, .stage = DFLASH_STAGE_MLP_ACT, .rows = 2,
-                          .inputs = {gate, up}, .output = out};
+  DflashStageCall call = {
+      .struct_size = sizeof call, .stage = DFLASH_STAGE_MLP_ACT, .rows = 2, .inputs = {gate, up}, .output = out};
   assert_int_equal(b.blas->stage(b.plain, &call, NULL), DFLASH_OK);
   for (int i = 0; i < 2 * COUNT; i++) {
     const double silu = gate[i] / (1 + exp(-(double)gate[i])) * up[i];
@@ -346,9 +373,12 @@ static void silu_at_the_edges(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(stages_by_default),         cmocka_unit_test(stages_by_avx512),
-      cmocka_unit_test(stages_by_avx2),            cmocka_unit_test(stages_by_plain_vectors),
-      cmocka_unit_test(rows_and_threads_change_no_bit), cmocka_unit_test(silu_at_the_edges),
+      cmocka_unit_test(stages_by_default),
+      cmocka_unit_test(stages_by_avx512),
+      cmocka_unit_test(stages_by_avx2),
+      cmocka_unit_test(stages_by_plain_vectors),
+      cmocka_unit_test(rows_and_threads_change_no_bit),
+      cmocka_unit_test(silu_at_the_edges),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
