@@ -159,7 +159,7 @@ static void store_rows(const Attention *a, const Group *group, const double *tot
 
 /* Groups unit .. unit + count of one kv head, in the order of their rows. */
 static void attend(const Attention *a, int64_t unit, int count, const DflashWorkerScratch *scratch) {
-  Group groups[BATCH_GROUPS];
+  Group groups[BATCH_GROUPS] = {{0}};
   double totals[BATCH_GROUPS][GROUP_MAX];
   for (int i = 0; i < count; i++) {
     groups[i] = make_group(a, unit + i, i, scratch);

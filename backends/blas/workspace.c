@@ -47,7 +47,7 @@ bool dflash_workspace_reserve_attention(DflashWorkspace *w, int64_t lanes) {
   if (lanes > INT64_MAX / 4) return false;
   const int64_t capacity = (lanes + lanes / 4 + PANEL) / PANEL * PANEL;
   size_t floats;
-  if (__builtin_mul_overflow((size_t)capacity, (size_t)(BATCH_GROUPS * GROUP_MAX), &floats)) return false;
+  if (__builtin_mul_overflow((size_t)capacity, (size_t)BATCH_GROUPS * GROUP_MAX, &floats)) return false;
   float *attention = dflash_alloc((size_t)w->threads, floats > SIZE_MAX / sizeof(float) ? 0 : floats * sizeof(float));
   if (!attention) return false;
   free(w->attention);

@@ -63,7 +63,7 @@ static DflashTensor draw_tensor(TestModel *model, int32_t storage, int64_t rows,
 }
 
 static DflashTensor draw_matrix(TestModel *m, int32_t storage, int64_t rows, int64_t cols, uint64_t seed) {
-  return draw_tensor(m, storage, rows, cols, 1.0f / (float)(1 + cols / 16), 0, seed);
+  return draw_tensor(m, storage, rows, cols, 16.0f / (float)(16 + cols), 0, seed);
 }
 
 static DflashTensor draw_gain(TestModel *m, int64_t rows, int64_t cols, uint64_t seed) {

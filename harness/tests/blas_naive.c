@@ -107,7 +107,8 @@ static void naive_heads(const NaiveRun *run, const float *x, const float *weight
   naive_norm(x, weight, run->rows * heads, d, g->eps, value, bound);
   for (int64_t h = 0; rotary && h < run->rows * heads; h++)
     for (int64_t i = 0; i < half; i++) {
-      const float position = (float)(run->position + h / heads);
+      const int64_t own = run->position + h / heads;
+      const float position = (float)own;
       const float angle = position * run->model->inv_freq[i];
       double *lo = value + h * d + i, *hi = lo + half;
       const double c = cos((double)angle), s = sin((double)angle), a = *lo, b = *hi;

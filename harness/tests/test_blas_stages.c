@@ -86,7 +86,7 @@ static void open_bench(Bench *b, const ModelPlan *plan, const char *const *optio
   open_output(&b->output, g);
   push_rows(b, 1000, 37);
   push_rows(b, 1033, 30);
-  b->anchor = 1065; /* the last two rows held are not read */
+  b->anchor = 1061; /* the last two rows held are not read */
   read_held(b);
 }
 
@@ -371,6 +371,83 @@ static void silu_at_the_edges(void **state) {
   close_bench(&b);
 }
 
+/* exp to 4 units in the last place, wherever the result is normal or not. */
+static void silu_everywhere(void **state) {
+  (void)state;
+  enum { COUNT = 8 * 333 };
+  static float gate[COUNT], up[COUNT], out[COUNT];
+  Bench b;
+  open_bench(&b, &PLANS[1], NULL);
+  DflashStageCall call = {
+      .struct_size = sizeof call, .stage = DFLASH_STAGE_MLP_ACT, .rows = 8, .inputs = {gate, up}, .output = out};
+  for (uint64_t round = 0; round < 40; round++) {
+    draw_floats(gate, COUNT, round);
+    for (int i = 0; i < COUNT; i++) gate[i] *= round % 2 ? 4 : 72, up[i] = 1;
+    assert_int_equal(b.blas->stage(b.plain, &call, NULL), DFLASH_OK);
+    for (int i = 0; i < COUNT; i++) {
+      const double silu = gate[i] / (1 + exp(-(double)gate[i]));
+      const float size = (float)fabs(silu);
+      const double ulp = fmax(nextafterf(size, INFINITY) - (double)size, 0x1p-149);
+      if (!(fabs(out[i] - silu) <= 4 * ulp)) fail_msg("silu(%.9g) is %.9g", (double)gate[i], (double)out[i]);
+    }
+  }
+  close_bench(&b);
+}
+
+/* ---- attention over several blocks of 512 keys, in windows that cut them ---- */
+
+static void attention_over(const ModelPlan *plan, int64_t len, int64_t anchor) {
+  const DflashBackend *blas = load_blas();
+  TestModel test;
+  draw_model(&test, plan, 8);
+  const DflashGeometry *g = &test.geometry;
+  const int64_t kv = g->kv_heads * g->head_dim, q = g->heads * g->head_dim, rows = g->block;
+  DflashModel *model = open_model(blas, &test, NULL);
+  DflashSequence *s = open_sequence(blas, model, 0);
+  const int64_t counts[] = {rows * q, rows * kv, rows * kv, len * kv, len * kv};
+  float *in[5], *out = floats(rows * q);
+  const float *given[5];
+  for (int i = 0; i < 5; i++) {
+    given[i] = in[i] = floats(counts[i]);
+    draw_floats(in[i], counts[i], (uint64_t)i);
+  }
+  const NaiveRun run = {.model = &test,
+                        .stage = DFLASH_STAGE_ATTN_MIX,
+                        .rows = rows,
+                        .position = anchor,
+                        .context_first = 3,
+                        .context_len = len};
+  DflashStageCall call = {.struct_size = sizeof call,
+                          .stage = run.stage,
+                          .rows = rows,
+                          .position = anchor,
+                          .context_first = 3,
+                          .context_len = len,
+                          .output = out};
+  memcpy(call.inputs, given, sizeof given);
+  double *value = dflash_alloc((size_t)(rows * q), 2 * sizeof *value);
+  naive_stage(&run, given, value, value + rows * q);
+  assert_int_equal(blas->stage(s, &call, NULL), DFLASH_OK);
+  assert_bound(&run, plan, out, value, value + rows * q);
+  for (int i = 0; i < 5; i++) free(in[i]);
+  free(out);
+  free(value);
+  blas->sequence_close(s);
+  blas->model_close(model);
+  free_model(&test);
+}
+
+static void attention_over_many_keys(void **state) {
+  (void)state;
+  static const int64_t WINDOWS[] = {0, 1, 15, 513, 1021, 1100, 5000};
+  for (size_t i = 0; i < sizeof WINDOWS / sizeof WINDOWS[0]; i++) {
+    ModelPlan plan = {"many keys", 32, 32, 1, 6, 2, 20, 31, 11, 8, 1, 4, 2, 1, WINDOWS[i], Q4};
+    attention_over(&plan, 1100, 1103);
+    attention_over(&plan, 1100, 1110);
+    attention_over(&plan, 1100, 517);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(stages_by_default),
@@ -379,6 +456,8 @@ int main(void) {
       cmocka_unit_test(stages_by_plain_vectors),
       cmocka_unit_test(rows_and_threads_change_no_bit),
       cmocka_unit_test(silu_at_the_edges),
+      cmocka_unit_test(silu_everywhere),
+      cmocka_unit_test(attention_over_many_keys),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
