@@ -7,9 +7,9 @@
 
 static const char usage[] =
     "usage: dflash-harness bench FILE --backend NAME [OPTIONS]\n\n"
-    "Times the first selected case of each golden: the whole block without inner stamps, then with them, every\n"
-    "stage of every layer, beside this device's own roofline measured in the same run. What fails parity gets\n"
-    "no time.";
+    "Times one case of each golden ('main' unless --case names another): the whole block without inner stamps, then\n"
+    "with them, every stage of every layer, beside this device's own roofline measured in the same run. What fails\n"
+    "parity gets no time.";
 
 int dflash_command_bench(int argc, char **argv) {
   DflashRunArguments a;

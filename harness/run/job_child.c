@@ -5,9 +5,18 @@
 #include "base/text.h"
 #include "run/job_parts.h"
 
+/* A job of one case takes "main" unless told otherwise, or the first where there is none. */
+static const char *case_patterns(const DflashJob *job, const DflashSession *session) {
+  if (job->options->cases != NULL || job->case_limit != 1) return job->options->cases;
+  for (int64_t i = 0; i < dflash_golden_case_count(session->golden); i++)
+    if (strcmp(dflash_golden_case_name(session->golden, i), "main") == 0) return "main";
+  return NULL;
+}
+
 /* The cases of this file that are asked for, as a record: all names, and those to run. */
 static cJSON *select_cases(const DflashJob *job, const DflashSession *session) {
   const DflashRunOptions *o = job->options;
+  const char *patterns = case_patterns(job, session);
   cJSON *record = cJSON_CreateObject();
   if (record == NULL) return NULL;
   cJSON_AddStringToObject(record, "type", "cases");
@@ -18,7 +27,7 @@ static cJSON *select_cases(const DflashJob *job, const DflashSession *session) {
   for (int64_t i = 0; i < dflash_golden_case_count(session->golden); i++) {
     const char *name = dflash_golden_case_name(session->golden, i);
     cJSON_AddItemToArray(known, cJSON_CreateString(name));
-    if (!dflash_glob_match(o->cases, name)) continue;
+    if (!dflash_glob_match(patterns, name)) continue;
     if (job->case_limit > 0 && matched == job->case_limit) continue;
     if ((job->matched_before + matched++) % o->shards != o->shard) continue;
     cJSON_AddItemToArray(indices, cJSON_CreateNumber((double)i));
