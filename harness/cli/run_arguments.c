@@ -23,17 +23,16 @@ void dflash_run_arguments_init(DflashRunArguments *a) {
                                   .command = dflash_command_line()};
 }
 
-/* --option KEY=VALUE, kept in place: the key's text is cut at '='. */
+/* --option KEY=VALUE, kept in place: the key's text is cut at '='. value points into argv, which may be changed. */
 static DflashStatus take_option(void *context, const char *value, DflashError *error) {
   DflashRunOptions *o = context;
-  const char *equals = strchr(value, '=');
+  char *equals = strchr(value, '=');
   if (equals == NULL || equals == value)
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--option: '%s' is not KEY=VALUE", value);
   if (o->option_count == DFLASH_OPTIONS_MAX)
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--option: more than %d are given", DFLASH_OPTIONS_MAX);
-  char *key = strndup(value, (size_t)(equals - value));
-  if (key == NULL) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for options");
-  o->options[o->option_count++] = (DflashOption){key, equals + 1}; /* lives as long as the process */
+  *equals = '\0';
+  o->options[o->option_count++] = (DflashOption){value, equals + 1};
   return DFLASH_OK;
 }
 
