@@ -1,5 +1,6 @@
 #include "run/case_run.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,9 +56,36 @@ static DflashStatus complete_scales(DflashCaseRun *run, DflashError *error) {
   return dflash_evaluate_case(&evaluate, &run->c, error);
 }
 
+static DflashStatus check_value(const DflashCaseRun *run, const DflashValue *value, const char *label,
+                                DflashError *error) {
+  for (int64_t i = 0; value->data != NULL && i < value->rows * value->width; i++)
+    if (!isfinite(value->data[i]))
+      return dflash_error_set(error, DFLASH_INVALID_DATA, "%s: case %s: golden value %lld of %s is %g; valid: finite",
+                              run->session->file, run->c.name, (long long)i, label, (double)value->data[i]);
+  return DFLASH_OK;
+}
+
+/* Nothing can agree with a value that is none. */
+static DflashStatus check_values(const DflashCaseRun *run, DflashError *error) {
+  DflashStatus status = DFLASH_OK;
+  int32_t stage;
+  int64_t layer;
+  char label[64];
+  for (int64_t i = 0; status == DFLASH_OK && dflash_stage_walk(run->session->geometry, i, &stage, &layer); i++)
+    if (stage != DFLASH_STAGE_SELECT)
+      status =
+          check_value(run, dflash_case_value(&run->c, stage, layer), dflash_stage_label(stage, layer, label), error);
+  for (int64_t l = 0; status == DFLASH_OK && l < run->c.layers; l++) {
+    status = check_value(run, &run->c.held_k[l], "context_state/k", error);
+    if (status == DFLASH_OK) status = check_value(run, &run->c.held_v[l], "context_state/v", error);
+  }
+  return status;
+}
+
 static DflashStatus read_case(DflashCaseRun *run, int64_t index, DflashError *error) {
   int64_t first = 0, len = 0, *tap_row = NULL;
   DflashStatus status = dflash_golden_case(run->session->golden, index, &run->c, error);
+  if (status == DFLASH_OK) status = check_values(run, error);
   if (status == DFLASH_OK)
     status = dflash_context_replay(run->c.ops, run->c.op_count, &first, &len, &tap_row, &run->last_push, error);
   free(tap_row);
