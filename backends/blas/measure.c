@@ -1,6 +1,4 @@
-#include <cblas.h>
-#include <stdlib.h>
-#include <string.h>
+/* Streaming reads. */
 #include <unistd.h>
 
 #include "base/error.h"
@@ -17,8 +15,6 @@ static uint64_t last_level_cache(void) {
   return CACHE_DEFAULT;
 }
 
-/* ---- streaming reads ---- */
-
 typedef struct Reading {
   const DflashKernel *kernel;
   const unsigned char *data;
@@ -30,8 +26,8 @@ static void read_pieces(void *context, int64_t begin, int64_t end, int worker) {
   reading->sums[worker] ^= reading->kernel->read(reading->data + begin * PIECE, (end - begin) * PIECE);
 }
 
-/* Four times the last-level cache, filled with the numbers 0 .. n - 1, whose exclusive or is 0 (n is a multiple of 4).
- */
+/* Four times the last-level cache, filled with the numbers 0 .. n - 1: their exclusive or is 0, n being a multiple
+ * of 4. */
 static DflashStatus open_buffer(DflashModel *model, DflashError *error) {
   uint64_t bytes = 4 * last_level_cache();
   if (model->buffer.data) return DFLASH_OK;
@@ -73,87 +69,4 @@ DflashStatus dflash_measure_read(DflashModel *model, double *bytes_per_second, D
 DflashStatus dflash_evict_caches(DflashModel *model, DflashError *error) {
   uint64_t ns;
   return read_buffer(model, &ns, error);
-}
-
-/* ---- the library ---- */
-
-/* Runs with as many threads as a block uses, then gives the cores back to the pool. */
-static uint64_t time_sgemm(const DflashModel *model, int64_t rows, int64_t outputs, int64_t columns, const float *x,
-                           const float *weights, float *out) {
-  uint64_t best = UINT64_MAX;
-  openblas_set_num_threads(model->options.threads);
-  for (int i = 0; i < REPEATS; i++) {
-    const uint64_t begin = dflash_now_ns();
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (blasint)rows, (blasint)outputs, (blasint)columns, 1, x,
-                (blasint)columns, weights, (blasint)columns, 0, out, (blasint)outputs);
-    const uint64_t ns = dflash_now_ns() - begin;
-    if (ns < best) best = ns;
-  }
-  openblas_set_num_threads(1);
-  return best;
-}
-
-static void fill_numbers(float *data, int64_t count) {
-  for (int64_t i = 0; i < count; i++) data[i] = (float)(i * 37 % 101 - 50) * 0.02f;
-}
-
-DflashStatus dflash_measure_matrix(DflashModel *model, double *operations_per_second, DflashError *error) {
-  enum { SIZE = 2048 };
-  DflashPages pages;
-  if (!dflash_pages_open(&pages, (uint64_t)3 * SIZE * SIZE * sizeof(float)))
-    return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "blas: no memory for a matrix product");
-  float *data = pages.data;
-  fill_numbers(data, (int64_t)2 * SIZE * SIZE);
-  const uint64_t ns = time_sgemm(model, SIZE, SIZE, SIZE, data, data + SIZE * SIZE, data + 2 * SIZE * SIZE);
-  *operations_per_second = 2.0 * SIZE * SIZE * SIZE * 1e9 / (double)(ns > 0 ? ns : 1);
-  dflash_pages_close(&pages);
-  return DFLASH_OK;
-}
-
-/* The matrix is decoded and timed in slabs of rows, each one plain call: an f32 copy of a whole head need not fit
- * beside the model, and a slab is far above every cache. */
-static int64_t slab_rows(const DflashMatrix *matrix) {
-  const int64_t rows = ((int64_t)512 << 20) / (matrix->cols * (int64_t)sizeof(float)) / PANEL * PANEL;
-  if (rows < PANEL) return PANEL;
-  return rows < matrix->rows ? rows : matrix->rows;
-}
-
-static uint64_t time_slabs(DflashModel *model, const DflashWorkspace *workspace, const DflashMatrix *matrix,
-                           int64_t rows, float *data) {
-  const DflashProduct product = {model->options.kernel, model->pool, workspace};
-  const int64_t slab = slab_rows(matrix);
-  float *x = data + slab * matrix->cols, *out = x + rows * matrix->cols;
-  uint64_t total = 0;
-  fill_numbers(x, rows * matrix->cols);
-  for (int64_t begin = 0; begin < matrix->rows; begin += slab) {
-    const int64_t count = begin + slab < matrix->rows ? slab : matrix->rows - begin;
-    dflash_matrix_values(&product, matrix, begin, begin + count, data);
-    total += time_sgemm(model, rows, count, matrix->cols, x, data, out);
-  }
-  return total;
-}
-
-DflashStatus dflash_library_time(DflashModel *model, int32_t stage, int64_t layer, int64_t rows, uint64_t *ns,
-                                 DflashError *error) {
-  const DflashMatrix *matrix = NULL;
-  if (stage >= 0 && stage < DFLASH_STAGE_COUNT && layer >= 0 && layer < model->geometry.layers)
-    matrix = dflash_model_matrix(model, stage, layer);
-  if (!matrix || !matrix->pages.data)
-    return dflash_error_set(error, DFLASH_UNSUPPORTED, "blas: stage %d is no matrix product", (int)stage);
-  if (rows < 1 || rows > INT32_MAX / 2 || matrix->cols > INT32_MAX / 2 || matrix->rows > INT32_MAX / 2)
-    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "blas: library_time: %lld rows do not fit the library",
-                            (long long)rows);
-  const uint64_t floats = (uint64_t)(slab_rows(matrix) * matrix->cols) + (uint64_t)(rows * matrix->cols) +
-                          (uint64_t)(rows * slab_rows(matrix));
-  DflashWorkspace workspace = {0};
-  DflashPages pages = {0};
-  DflashStatus status = DFLASH_OK;
-  if (dflash_workspace_open(&workspace, model->options.threads, model->geometry.head_dim) &&
-      dflash_pages_open(&pages, floats * sizeof(float)))
-    *ns = time_slabs(model, &workspace, matrix, rows, pages.data);
-  else
-    status = dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "blas: library_time: no memory for the matrix as f32");
-  dflash_pages_close(&pages);
-  dflash_workspace_close(&workspace);
-  return status;
 }
