@@ -100,11 +100,11 @@ INLINE void run_tile(const int form, const int panels, const int rows, const Dfl
 #define TILE(form, panels, rows) \
   static void tile_##form##_##rows(const DflashTile *t) { run_tile(FORM_##form, panels, rows, t); }
 #if GROUP == 8
-#define TILES(form, panels)                                                                                     \
-  TILE(form, panels, 1)                                                                                         \
-  TILE(form, panels, 2)                                                                                         \
-  TILE(form, panels, 3) TILE(form, panels, 4) TILE(form, panels, 5) TILE(form, panels, 6) TILE(form, panels, 7) \
-      TILE(form, panels, 8)
+#define TILES(form, panels) \
+  TILE(form, panels, 1)     \
+  TILE(form, panels, 2)     \
+  TILE(form, panels, 3)     \
+  TILE(form, panels, 4) TILE(form, panels, 5) TILE(form, panels, 6) TILE(form, panels, 7) TILE(form, panels, 8)
 #define TILE_ROW(form)                                                                                    \
   {                                                                                                       \
     tile_##form##_1, tile_##form##_2, tile_##form##_3, tile_##form##_4, tile_##form##_5, tile_##form##_6, \
