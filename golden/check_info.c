@@ -5,11 +5,13 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "golden/check.h"
 #include "model/geometry.h"
 #include "model/storage.h"
 
-static const char *const ATTRIBUTES[] = {"generator", "note", "recipe", "inputs_hash", "values_hash"};
+static const char *const ATTRIBUTES[] = {"generator",   "note",        "trunk_hash64", "recipe",
+                                         "inputs_hash", "values_hash", "scales_hash"};
 
 /* ---- the object ---- */
 
@@ -37,6 +39,24 @@ static void add_weights(cJSON *info, const DflashGolden *golden) {
     count_weight(storages, dflash_weight_at(geometry, &view, i));
   count_weight(storages, &view.weights.head);
   if (view.weights.head.data) cJSON_AddStringToObject(info, "head", dflash_storage_name(view.weights.head.storage));
+}
+
+/* Ranks of both subspaces, and how many rows with margins there are. */
+static DflashStatus add_router(cJSON *info, const DflashGolden *golden, DflashError *error) {
+  const DflashRouter *router = dflash_golden_router(golden);
+  float *rows;
+  double *margins;
+  int64_t count;
+  cJSON_AddBoolToObject(info, "router", router != NULL);
+  if (!router) return DFLASH_OK;
+  DflashStatus status = dflash_golden_router_rows(golden, &count, &rows, &margins, error);
+  if (status != DFLASH_OK) return status;
+  cJSON_AddNumberToObject(info, "router_block_rank", (double)router->block.rank);
+  cJSON_AddNumberToObject(info, "router_chain_rank", (double)router->chain.rank);
+  cJSON_AddNumberToObject(info, "router_rows", (double)count);
+  free(rows);
+  free(margins);
+  return DFLASH_OK;
 }
 
 static int has_scales(const DflashCase *c) {
@@ -81,8 +101,8 @@ static DflashStatus fill_info(cJSON *info, DflashGolden *golden, const char *pat
   }
   cJSON_AddItemToObject(info, "geometry", dflash_geometry_to_json(dflash_golden_geometry(golden)));
   add_weights(info, golden);
-  cJSON_AddBoolToObject(info, "router", dflash_golden_router(golden) != NULL);
-  return add_cases(info, golden, error);
+  DflashStatus status = add_router(info, golden, error);
+  return status == DFLASH_OK ? add_cases(info, golden, error) : status;
 }
 
 /* ---- text ---- */
@@ -104,35 +124,52 @@ static int truth(const cJSON *object, const char *name) {
   return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(object, name));
 }
 
+static const char *plural(double count) { return count == 1 ? "" : "s"; }
+
 static void print_cases(FILE *out, const cJSON *cases) {
   const cJSON *c;
   cJSON_ArrayForEach(c, cases) {
-    fprintf(out, "  %-16s anchor %.0f, %.0f rows, %.0f drafts of %.0f tokens; %.0f operations leave %.0f .. %.0f%s%s\n",
+    double drafts = number(c, "n_draft"), operations = number(c, "operations"), first = number(c, "context_first");
+    fprintf(out, "  %-16s anchor %.0f, %.0f rows, %.0f draft%s of %.0f tokens; ",
             cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(c, "name")), number(c, "anchor_pos"),
-            number(c, "rows"), number(c, "n_draft"), number(c, "head_width"), number(c, "operations"),
-            number(c, "context_first"), number(c, "context_first") + number(c, "context_len"),
-            truth(c, "exact") ? "; exact data" : "", truth(c, "scales") ? "" : "; no error scales");
+            number(c, "rows"), drafts, plural(drafts), number(c, "head_width"));
+    fprintf(out, "%.0f operation%s %.0f .. %.0f%s%s\n", operations, operations == 1 ? " leaves" : "s leave", first,
+            first + number(c, "context_len"), truth(c, "exact") ? "; exact data" : "",
+            truth(c, "scales") ? "" : "; no error scales");
   }
 }
 
 static void print_weights(FILE *out, const cJSON *weights) {
   const cJSON *storage;
   cJSON_ArrayForEach(storage, weights) {
-    fprintf(out, "  %-16s %.0f tensors, %.0f bytes\n", storage->string, number(storage, "tensors"),
-            number(storage, "bytes"));
+    double tensors = number(storage, "tensors"), bytes = number(storage, "bytes");
+    fprintf(out, "  %-16s %.0f tensor%s, %.0f byte%s\n", storage->string, tensors, plural(tensors), bytes,
+            plural(bytes));
   }
+}
+
+static void print_router(FILE *out, const cJSON *info) {
+  double rows = number(info, "router_rows");
+  if (truth(info, "router"))
+    fprintf(out, "router: rank %.0f for block, %.0f for chain; %.0f row%s with margins\n",
+            number(info, "router_block_rank"), number(info, "router_chain_rank"), rows, plural(rows));
+  else
+    fprintf(out, "router: none\n");
 }
 
 static void print_info(FILE *out, const cJSON *info) {
   fprintf(out, "%s\n", cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(info, "file")));
   for (size_t i = 0; i < sizeof ATTRIBUTES / sizeof *ATTRIBUTES; i++) {
-    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(info, ATTRIBUTES[i]));
-    if (text) fprintf(out, "  %-16s %s\n", ATTRIBUTES[i], text);
+    char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(info, ATTRIBUTES[i]));
+    if (!text) continue;
+    dflash_text_clean(text);
+    fprintf(out, "  %-16s %s\n", ATTRIBUTES[i], text);
   }
   fprintf(out, "geometry\n");
   print_values(out, cJSON_GetObjectItemCaseSensitive(info, "geometry"));
-  fprintf(out, "weights%s\n", truth(info, "router") ? " (with a router)" : "");
+  fprintf(out, "weights\n");
   print_weights(out, cJSON_GetObjectItemCaseSensitive(info, "weights"));
+  print_router(out, info);
   fprintf(out, "cases\n");
   print_cases(out, cJSON_GetObjectItemCaseSensitive(info, "cases"));
 }

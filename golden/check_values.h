@@ -14,13 +14,17 @@ typedef struct DflashChecker {
   const DflashGeometry *geometry;
   DflashCase *c;
   int recompute;
+  double scale_limit; /* share by which an error scale may differ from the one computed again */
   int64_t wrong, values;
 } DflashChecker;
 
 /* One finding: "FILE: case NAME: ..." on out. */
 void dflash_check_report(DflashChecker *k, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Every stored value of the case is finite. */
+/* One finding that an error's text, which names the file, already holds. */
+void dflash_check_report_error(DflashChecker *k, const DflashError *error);
+
+/* Every stored value of the case is finite. (Its error scales are finite and not negative, or it is not loaded.) */
 void dflash_check_finite(DflashChecker *k);
 
 /* Every stage, the context state, tokens and, where stored, error scales. */

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/error.h"
@@ -12,6 +13,7 @@
 #include "golden/cases.h"
 #include "golden/generate_material.h"
 #include "golden/generate_router.h"
+#include "golden/generate_space.h"
 #include "golden/recipe.h"
 
 typedef struct Make {
@@ -40,14 +42,12 @@ static DflashStatus write_recipe(const Make *make, DflashError *error) {
   return status;
 }
 
-/* What cannot be seen from the values: where weights came from, and the target that a sidecar names. */
+/* What cannot be seen from the values: where weights came from. */
 static DflashStatus write_note(const Make *make, DflashError *error) {
   const DflashMaterial *m = make->material;
   DflashText note = {0};
   if (m->has_checkpoint) dflash_text_append(&note, "weights of checkpoint %s", m->recipe.weights_path);
   if (m->has_sidecar) dflash_text_append(&note, "weights of sidecar %s", m->recipe.weights_path);
-  if (m->has_sidecar && *m->sidecar.trunk_hash64)
-    dflash_text_append(&note, ", target's trunk_hash64 %s", m->sidecar.trunk_hash64);
   if (m->has_head)
     dflash_text_append(&note, "%shead %s of %s", note.size ? "; " : "", m->head.name, m->recipe.head_path);
   DflashStatus status = DFLASH_OK;
@@ -60,11 +60,14 @@ static DflashStatus write_note(const Make *make, DflashError *error) {
 }
 
 static DflashStatus write_attributes(const Make *make, DflashError *error) {
+  const DflashMaterial *m = make->material;
   char generator[64];
-  snprintf(generator, sizeof generator, "dflash-harness, generator %d", DFLASH_GENERATOR_VERSION);
+  dflash_generator_text(generator);
   DflashStatus status = dflash_golden_write_attribute(make->writer, "generator", generator, error);
   if (status == DFLASH_OK) status = write_recipe(make, error);
   if (status == DFLASH_OK) status = write_note(make, error);
+  if (status == DFLASH_OK && m->has_sidecar && *m->sidecar.trunk_hash64)
+    status = dflash_golden_write_attribute(make->writer, "trunk_hash64", m->sidecar.trunk_hash64, error);
   return status;
 }
 
@@ -121,7 +124,25 @@ static DflashStatus write_golden(Make *make, const char *path, DflashMakeResult 
     return status;
   }
   say(make, "hashing");
-  return dflash_golden_commit(make->writer, result->inputs_hash, result->values_hash, error);
+  DflashGoldenHashes hashes = {0};
+  status = dflash_golden_commit(make->writer, &hashes, error);
+  memcpy(result->inputs_hash, hashes.inputs, sizeof hashes.inputs);
+  memcpy(result->values_hash, hashes.values, sizeof hashes.values);
+  memcpy(result->scales_hash, hashes.scales, sizeof hashes.scales);
+  return status;
+}
+
+/* Drawing begins when nothing is left that can be refused without it. */
+static DflashStatus open_material(const Make *make, const DflashRecipe *recipe, const char *path,
+                                  DflashMaterial **material, DflashError *error) {
+  uint64_t bytes = 0;
+  DflashStatus status = dflash_space_place(path, error);
+  if (status == DFLASH_OK) status = dflash_material_find(recipe, material, error);
+  if (status == DFLASH_OK) status = dflash_space_needed(*material, &bytes, error);
+  if (status == DFLASH_OK) status = dflash_space_check(path, bytes, error);
+  if (status != DFLASH_OK) return status;
+  say(make, "drawing weights");
+  return dflash_material_fill(*material, make->pool, error);
 }
 
 DflashStatus dflash_golden_make(const DflashRecipe *recipe, const char *path, int threads,
@@ -130,8 +151,7 @@ DflashStatus dflash_golden_make(const DflashRecipe *recipe, const char *path, in
   Make make = {.pool = dflash_pool_open(threads), .progress = progress};
   *result = (DflashMakeResult){0};
   if (!make.pool) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "cannot start %d threads", threads);
-  say(&make, "drawing weights");
-  DflashStatus status = dflash_material_open(recipe, make.pool, &material, error);
+  DflashStatus status = open_material(&make, recipe, path, &material, error);
   make.material = material;
   if (status == DFLASH_OK) status = write_golden(&make, path, result, error);
   struct stat about;

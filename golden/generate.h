@@ -28,6 +28,7 @@ typedef struct DflashRecipe {
   const char *weights_path;                   /* sidecar file or checkpoint folder; NULL: drawn from the seed */
   const char *head_path;                      /* target file; NULL: drawn from the seed */
   int allow_untrusted;                        /* make goldens with stages of more than 30% zeros too */
+  const char *target_hash;                    /* hex; NULL: any. The target that the sidecar must name (trunk_hash64) */
 } DflashRecipe;
 
 /* Defaults of a preset; NULL or "" leaves the geometry empty, for weights from files. */
@@ -40,12 +41,13 @@ DflashStatus dflash_recipe_from_json(const char *text, DflashRecipe *recipe, str
 char *dflash_recipe_to_json(const DflashRecipe *recipe); /* free() */
 
 typedef struct DflashMakeResult {
-  char inputs_hash[65], values_hash[65];
+  char inputs_hash[65], values_hash[65], scales_hash[65];
   int64_t cases;
   uint64_t bytes; /* of the file */
 } DflashMakeResult;
 
-/* Draws or imports, evaluates, writes. progress may be NULL. */
+/* Draws or imports, evaluates, writes. A path that cannot be written, files that do not fit and too little free space
+ * are refused before anything is drawn. progress may be NULL. */
 DflashStatus dflash_golden_make(const DflashRecipe *recipe, const char *path, int threads,
                                 void (*progress)(const char *line), DflashMakeResult *result, DflashError *error);
 

@@ -26,16 +26,20 @@ static DflashStatus open_arrays(const DflashGeometry *g, const DflashCasePlan *p
   return DFLASH_OK;
 }
 
-static DflashStatus set_sizes(const DflashMaterial *m, const DflashCasePlan *plan, DflashCase *c, DflashError *error) {
+DflashStatus dflash_material_sizes(const DflashCasePlan *plan, DflashRunSizes *sizes, int64_t *context_first,
+                                   DflashError *error) {
   int64_t last_push;
+  *sizes = (DflashRunSizes){.rows = plan->rows, .n_draft = plan->n_draft, .head_width = plan->head_width};
   DflashStatus status =
-      dflash_context_replay(c->ops, c->op_count, &c->context_first, &c->sizes.context_len, NULL, &last_push, error);
+      dflash_context_replay(plan->ops, plan->op_count, context_first, &sizes->context_len, NULL, &last_push, error);
+  if (status == DFLASH_OK && last_push >= 0) sizes->push_rows = plan->ops[last_push].n_rows;
+  return status;
+}
+
+static DflashStatus set_sizes(const DflashMaterial *m, const DflashCasePlan *plan, DflashCase *c, DflashError *error) {
+  DflashStatus status = dflash_material_sizes(plan, &c->sizes, &c->context_first, error);
   if (status != DFLASH_OK) return status;
   DflashRandom tokens = dflash_case_stream(m->recipe.seed, c->name, "anchor");
-  c->sizes.rows = plan->rows;
-  c->sizes.n_draft = plan->n_draft;
-  c->sizes.head_width = plan->head_width;
-  c->sizes.push_rows = last_push < 0 ? 0 : c->ops[last_push].n_rows;
   c->anchor_pos = plan->anchor_pos;
   c->anchor_token = dflash_random_below(tokens, 0, (uint32_t)m->geometry.vocab);
   return DFLASH_OK;

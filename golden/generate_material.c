@@ -1,40 +1,15 @@
-/* Where weights come from: counters, a sidecar, a checkpoint; and the head. */
+/* Where weights come from: files, or counters. */
 #include "golden/generate_material.h"
 
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/memory.h"
 #include "golden/cases.h"
 #include "golden/draw.h"
 #include "golden/exact.h"
+#include "golden/generate_files.h"
 #include "golden/recipe.h"
-
-/* ---- files ---- */
-
-static DflashStatus open_weight_file(DflashMaterial *m, const char *path, DflashError *error) {
-  struct stat about;
-  int folder = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
-  DflashStatus status =
-      folder ? dflash_checkpoint_open(path, &m->checkpoint, error) : dflash_sidecar_open(path, &m->sidecar, error);
-  if (status != DFLASH_OK) return status;
-  m->has_checkpoint = folder;
-  m->has_sidecar = !folder;
-  m->geometry = folder ? m->checkpoint.geometry : m->sidecar.geometry;
-  m->weights = folder ? m->checkpoint.set.weights : m->sidecar.set.weights;
-  return DFLASH_OK;
-}
-
-static DflashStatus find_geometry(DflashMaterial *m, const DflashRecipe *recipe, DflashError *error) {
-  m->geometry = recipe->geometry;
-  if (!recipe->weights_path) return DFLASH_OK;
-  DflashStatus status = open_weight_file(m, recipe->weights_path, error);
-  if (status != DFLASH_OK) return status;
-  if (recipe->geometry.hidden == 0 || dflash_geometry_equal(&recipe->geometry, &m->geometry)) return DFLASH_OK;
-  return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "%s: its geometry is not the recipe's", recipe->weights_path);
-}
 
 /* ---- drawing ---- */
 
@@ -47,9 +22,6 @@ static DflashStatus draw_one(DflashMaterial *m, const DflashWeightEntry *entry, 
                              DflashError *error) {
   int32_t storage = dflash_draw_storage(entry, m->recipe.storage);
   int kind = exact_kind(m->flags);
-  if (storage < 0)
-    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT,
-                            "unknown storage '%s'; known are sidecar, f32, f16, bf16, q8_2f", m->recipe.storage);
   DflashStatus status =
       kind == DFLASH_EXACT_NONE
           ? dflash_draw_weight(&m->geometry, entry, storage, m->recipe.seed, pool, tensor, error)
@@ -87,15 +59,6 @@ static DflashStatus draw_weights(DflashMaterial *m, DflashPool *pool, DflashErro
   return DFLASH_OK;
 }
 
-static DflashStatus find_head(DflashMaterial *m, DflashPool *pool, DflashError *error) {
-  if (!m->recipe.head_path) return draw_head(m, pool, error);
-  DflashStatus status = dflash_head_open(m->recipe.head_path, &m->geometry, &m->head, error);
-  if (status != DFLASH_OK) return status;
-  m->has_head = 1;
-  m->weights.head = m->head.tensor;
-  return DFLASH_OK;
-}
-
 static int flags_of(const char *cases) {
   int flags = 0;
   size_t kind;
@@ -103,8 +66,8 @@ static int flags_of(const char *cases) {
   return flags;
 }
 
-static DflashStatus fill_material(DflashMaterial *m, const DflashRecipe *recipe, DflashPool *pool, DflashError *error) {
-  DflashStatus status = find_geometry(m, recipe, error);
+static DflashStatus find(DflashMaterial *m, const DflashRecipe *recipe, DflashError *error) {
+  DflashStatus status = dflash_material_open_weights(m, recipe, error);
   if (status != DFLASH_OK) return status;
   DflashRecipe found = *recipe;
   found.geometry = m->geometry;
@@ -113,17 +76,34 @@ static DflashStatus fill_material(DflashMaterial *m, const DflashRecipe *recipe,
   m->flags = flags_of(m->cases);
   m->owned = calloc((size_t)dflash_weight_count(&m->geometry) + 1, sizeof *m->owned);
   if (!m->owned) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for the list of weights");
-  if (!recipe->weights_path) status = draw_weights(m, pool, error);
-  if (status == DFLASH_OK) status = find_head(m, pool, error);
+  return dflash_material_open_head(m, recipe, error);
+}
+
+DflashStatus dflash_material_find(const DflashRecipe *recipe, DflashMaterial **material, DflashError *error) {
+  *material = calloc(1, sizeof **material);
+  if (!*material) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for the weights");
+  DflashStatus status = find(*material, recipe, error);
+  if (status == DFLASH_OK) return DFLASH_OK;
+  dflash_material_close(*material);
+  *material = NULL;
+  return status;
+}
+
+DflashStatus dflash_material_fill(DflashMaterial *m, DflashPool *pool, DflashError *error) {
+  DflashStatus status = m->recipe.weights_path ? DFLASH_OK : draw_weights(m, pool, error);
+  if (status == DFLASH_OK && m->has_head)
+    m->weights.head = m->head.tensor;
+  else if (status == DFLASH_OK)
+    status = draw_head(m, pool, error);
   if (status == DFLASH_OK) repeat_rows(m);
   return status;
 }
 
 DflashStatus dflash_material_open(const DflashRecipe *recipe, DflashPool *pool, DflashMaterial **material,
                                   DflashError *error) {
-  *material = calloc(1, sizeof **material);
-  if (!*material) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for the weights");
-  DflashStatus status = fill_material(*material, recipe, pool, error);
+  DflashStatus status = dflash_material_find(recipe, material, error);
+  if (!*material) return status;
+  status = dflash_material_fill(*material, pool, error);
   if (status == DFLASH_OK) return DFLASH_OK;
   dflash_material_close(*material);
   *material = NULL;

@@ -2,6 +2,7 @@
 #ifndef DFLASH_GOLDEN_GENERATE_MATERIAL_H
 #define DFLASH_GOLDEN_GENERATE_MATERIAL_H
 
+#include "golden/cases.h"
 #include "golden/generate.h"
 #include "model/checkpoint.h"
 #include "model/sidecar.h"
@@ -20,6 +21,15 @@ struct DflashMaterial {
   DflashHead head;
   int has_set, has_sidecar, has_checkpoint, has_head;
 };
+
+/* dflash_material_open in its two parts. Found material has geometry, cases and what comes from files; filling it draws
+ * the rest. */
+DflashStatus dflash_material_find(const DflashRecipe *recipe, DflashMaterial **material, DflashError *error);
+DflashStatus dflash_material_fill(DflashMaterial *material, DflashPool *pool, DflashError *error);
+
+/* What the operations of a plan leave: its sizes, and the first position held. */
+DflashStatus dflash_material_sizes(const DflashCasePlan *plan, DflashRunSizes *sizes, int64_t *context_first,
+                                   DflashError *error);
 
 /* The drawn embeddings, taps and sizes of a kind, without values. */
 DflashStatus dflash_material_inputs(const DflashMaterial *material, size_t kind, DflashPool *pool, DflashCase *c,

@@ -4,7 +4,9 @@
 
 #include "load/golden.h"
 
-/* Draws rows on both sides of the router's decision and writes them with their margins. */
+enum { DFLASH_ROUTER_ROWS = 8 };
+
+/* Draws DFLASH_ROUTER_ROWS rows on both sides of the router's decision and writes them with their margins. */
 DflashStatus dflash_router_write(const DflashRouter *router, uint64_t seed, DflashGoldenWriter *writer,
                                  DflashError *error);
 

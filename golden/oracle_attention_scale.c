@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "oracle_attention.h"
+#include "oracle_math.h"
 
 enum { CHANNEL_SUMS = 8 };
 
@@ -177,7 +178,7 @@ void dflash_head_scale_run(DflashHeadScale *s, const DflashHead *head) {
   score_variances(s, head, max);
   Channels sums = sum_channels(s, head);
   Softmax softmax = softmax_sums(head);
-  double rescales = 1 + log(n); /* new maxima of n scores in random order */
+  double rescales = 1 + dflash_oracle_log(n); /* new maxima of n scores in random order */
   for (int64_t i = 0; i < head->dim; i++) {
     double o = head->mix[i], squares = sums.squares[i];
     double numerator = softmax.repeats * fmax(dflash_partials(n, squares, o), sums.path[i]) + squares;

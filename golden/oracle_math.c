@@ -17,6 +17,17 @@ double dflash_oracle_exp(double x) {
   return ldexp(1 + (r + r * r * sum), (int)turns);
 }
 
+/* log(m 2^e) = e ln2 + 2 artanh(s), s = (m - 1) / (m + 1), |s| <= 0.172: the rest of the series is below 2^-60. */
+double dflash_oracle_log(double x) {
+  static const double ln2 = 0x1.62e42fefa39efp-1, half_root = 0x1.6a09e667f3bcdp-1;
+  int exponent;
+  double m = frexp(x, &exponent);
+  if (m < half_root) m *= 2, exponent--;
+  double s = (m - 1) / (m + 1), square = s * s, sum = 0;
+  for (int k = 23; k >= 3; k -= 2) sum = (sum + 1.0 / k) * square;
+  return exponent * ln2 + (2 * s + 2 * s * sum);
+}
+
 /* Bits s + 1 .. s + 128 after the binary point of 2/pi; those before the point, for s < 0, are zeros. */
 static unsigned __int128 two_over_pi(int s) {
   static const uint64_t bits[] = {0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561};

@@ -6,6 +6,11 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "golden/cases.h"
+#include "golden/draw.h"
+
+void dflash_generator_text(char text[64]) {
+  snprintf(text, 64, "dflash-harness, generator %d", DFLASH_GENERATOR_VERSION);
+}
 
 typedef struct Defaults {
   const char *preset, *cases;
@@ -56,6 +61,13 @@ static DflashStatus check_range(const char *name, int64_t value, int64_t least, 
                           (long long)least, (long long)most);
 }
 
+static DflashStatus check_storage(const char *storage, DflashError *error) {
+  const DflashWeightEntry any = {.kind = DFLASH_KIND_MATRIX};
+  if (dflash_draw_storage(&any, storage) >= 0) return DFLASH_OK;
+  return dflash_error_set(error, DFLASH_INVALID_ARGUMENT,
+                          "unknown storage '%s'; known are sidecar, f32, f16, bf16, q8_2f", storage);
+}
+
 static DflashStatus check_sizes(const DflashRecipe *r, DflashError *error) {
   const DflashGeometry *g = &r->geometry;
   DflashStatus status = check_range("rows", r->rows, 2, g->block, error);
@@ -71,6 +83,7 @@ DflashStatus dflash_recipe_resolve(const DflashRecipe *recipe, DflashRecipe *res
   *resolved = *recipe;
   const Defaults *defaults = defaults_of(recipe->preset);
   DflashStatus status = dflash_geometry_check(&resolved->geometry, error);
+  if (status == DFLASH_OK) status = check_storage(resolved->storage, error);
   if (status != DFLASH_OK) return status;
   if (resolved->rows < 0) resolved->rows = resolved->geometry.block;
   if (resolved->n_draft < 0) resolved->n_draft = resolved->rows - 1;

@@ -50,6 +50,7 @@ static void add_members(cJSON *object, const DflashRecipe *recipe) {
   }
   if (recipe->weights_path) cJSON_AddStringToObject(object, "weights", recipe->weights_path);
   if (recipe->head_path) cJSON_AddStringToObject(object, "head", recipe->head_path);
+  if (recipe->target_hash) cJSON_AddStringToObject(object, "target_hash", recipe->target_hash);
   if (recipe->allow_untrusted) cJSON_AddTrueToObject(object, "allow_untrusted");
 }
 
@@ -124,7 +125,8 @@ static DflashStatus read_integer(const cJSON *item, DflashRecipe *recipe, Dflash
   }
   return dflash_error_set(error, DFLASH_INVALID_DATA,
                           "recipe: unknown member '%s'; known are generator, preset, set, geometry, seed, storage, "
-                          "cases, rows, n_draft, head_width, context, weights, head, allow_untrusted, about",
+                          "cases, rows, n_draft, head_width, context, weights, head, target_hash, allow_untrusted, "
+                          "about",
                           item->string);
 }
 
@@ -140,6 +142,7 @@ static DflashStatus read_member(const cJSON *item, DflashRecipe *recipe, DflashE
   if (strcmp(name, "cases") == 0) return read_text(item, &recipe->cases, error);
   if (strcmp(name, "weights") == 0) return read_text(item, &recipe->weights_path, error);
   if (strcmp(name, "head") == 0) return read_text(item, &recipe->head_path, error);
+  if (strcmp(name, "target_hash") == 0) return read_text(item, &recipe->target_hash, error);
   if (strcmp(name, "allow_untrusted") != 0) return read_integer(item, recipe, error);
   recipe->allow_untrusted = cJSON_IsTrue(item);
   return cJSON_IsBool(item) ? DFLASH_OK : wrong_type(name, "true or false", error);

@@ -22,7 +22,7 @@ static const char make_usage[] =
 #define SETS_MAX 64
 
 typedef struct MakeArguments {
-  const char *preset, *recipe, *storage, *cases, *weights, *head, *output;
+  const char *preset, *recipe, *storage, *cases, *weights, *head, *target_hash, *output;
   int64_t seed, rows, n_draft, head_width, context, threads;
   int seed_given, allow_untrusted, quiet;
   const char *sets[SETS_MAX];
@@ -75,6 +75,7 @@ static DflashStatus build_recipe(const MakeArguments *a, DflashRecipe *recipe, c
                               "--set and --storage change drawn weights: they cannot go with --weights");
   }
   if (a->head != NULL) recipe->head_path = a->head;
+  if (a->target_hash != NULL) recipe->target_hash = a->target_hash;
   if (a->seed_given || a->recipe == NULL) recipe->seed = (uint64_t)a->seed;
   if (a->storage != NULL) snprintf(recipe->storage, sizeof recipe->storage, "%s", a->storage);
   if (a->cases != NULL) recipe->cases = a->cases;
@@ -108,8 +109,9 @@ static int make(const MakeArguments *a) {
   if (status == DFLASH_OK) status = dflash_golden_make(&recipe, a->output, (int)a->threads, progress, &result, &error);
   dflash_progress_done();
   if (status == DFLASH_OK && !a->quiet)
-    printf("%s: %lld case%s, %.1f MB\n  inputs %s\n  values %s\n", a->output, (long long)result.cases,
-           result.cases == 1 ? "" : "s", (double)result.bytes * 1e-6, result.inputs_hash, result.values_hash);
+    printf("%s: %lld case%s, %.1f MB\n  inputs %s\n  values %s\n  scales %s\n", a->output, (long long)result.cases,
+           result.cases == 1 ? "" : "s", (double)result.bytes * 1e-6, result.inputs_hash, result.values_hash,
+           result.scales_hash);
   cJSON_Delete(owner);
   return status == DFLASH_OK ? DFLASH_EXIT_OK : dflash_command_fail(&error);
 }
@@ -131,6 +133,8 @@ static int command_make(int argc, char **argv) {
       {"weights,w", "PLACE", "a sidecar (.dflash.cmf) or a checkpoint folder", DFLASH_ARGUMENT_TEXT, &a.weights, 0},
       {"head", "FILE", "the target that gives the head (CMF, safetensors or a folder); default: drawn",
        DFLASH_ARGUMENT_TEXT, &a.head, 0},
+      {"target-hash", "HEX", "the target that the sidecar must name (its trunk_hash64)", DFLASH_ARGUMENT_TEXT,
+       &a.target_hash, 0},
       {"recipe", "FILE", "a recipe as JSON, as stored in a golden", DFLASH_ARGUMENT_TEXT, &a.recipe, 0},
       {"output,o", "FILE", "the golden file to write", DFLASH_ARGUMENT_TEXT, &a.output, 0},
       {"seed", "N", "seed of all that is drawn (1)", DFLASH_ARGUMENT_CALL, &a, take_seed},
@@ -179,7 +183,8 @@ static int command_read(int argc, char **argv, int check) {
   ReadArguments a = {.check = check};
   double timeout_s = 900;
   const char *usage = check ? "usage: dflash-harness golden check FILE... [--recompute]\n\n"
-                              "Checks structure, values and hashes; with --recompute every stage again in float64."
+                              "Checks structure, values, error scales and hashes; with --recompute every stage again\n"
+                              "in float64, and every error scale that the file has."
                             : "usage: dflash-harness golden info FILE... [--json]\n\n"
                               "Shows geometry, weights, cases and where they come from.";
   const DflashArgument check_rows[] = {{"timeout", "TIME", "give up on a file after this long without output (900s)",

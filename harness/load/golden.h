@@ -25,10 +25,10 @@ const DflashGeometry *dflash_golden_geometry(const DflashGolden *golden);
 const DflashWeights *dflash_golden_weights(const DflashGolden *golden); /* with head and the file's inv_freq */
 /* Lets the pages of mapped weights go, once a backend holds its own form (they can be read again). */
 void dflash_golden_release_weights(DflashGolden *golden);
-/* Text attributes of the root; "" when absent. */
-const char *dflash_golden_attribute(const DflashGolden *golden, const char *name); /* generator, note, recipe,
-                                                                                      inputs_hash, values_hash */
-const DflashRouter *dflash_golden_router(const DflashGolden *golden);              /* NULL when absent */
+/* Text attributes of the root (generator, note, recipe, inputs_hash, values_hash, scales_hash, trunk_hash64); "" when
+ * absent. */
+const char *dflash_golden_attribute(const DflashGolden *golden, const char *name);
+const DflashRouter *dflash_golden_router(const DflashGolden *golden); /* NULL when absent */
 /* Rows [count, hidden] and the stored margins beside the router; free() releases both. No router or no rows: count 0
  * and NULL. */
 DflashStatus dflash_golden_router_rows(const DflashGolden *golden, int64_t *count, float **rows, double **margins,
@@ -41,10 +41,17 @@ const char *dflash_golden_case_name(const DflashGolden *golden, int64_t index); 
  * dflash_case_check. What is mapped belongs to the golden, which must outlive the case. */
 DflashStatus dflash_golden_case(DflashGolden *golden, int64_t index, DflashCase *c, DflashError *error);
 
-/* Recomputes both hashes from the file's contents. Results: 1 match, 0 mismatch, -1 not stored. */
+/* Hex digits of SHA-256 over geometry, weights and cases' inputs; over golden values; over error scales. */
+typedef struct DflashGoldenHashes {
+  char inputs[65], values[65], scales[65];
+} DflashGoldenHashes;
+
+/* All hashes of the file's contents, whatever is stored. */
+DflashStatus dflash_golden_hashes(DflashGolden *golden, DflashGoldenHashes *hashes, DflashError *error);
+/* Computes stored hashes again from the file's contents. Results: 1 match, 0 mismatch, -1 not stored. The scales'
+ * reads the cases alone. */
 DflashStatus dflash_golden_check_hashes(DflashGolden *golden, int *inputs, int *values, DflashError *error);
-/* Both hashes of the file's contents, whatever is stored. */
-DflashStatus dflash_golden_hashes(DflashGolden *golden, char inputs[65], char values[65], DflashError *error);
+DflashStatus dflash_golden_check_scales_hash(DflashGolden *golden, int *scales, DflashError *error);
 
 /* ---- writing ---- */
 
@@ -54,6 +61,7 @@ typedef struct DflashGoldenWriter DflashGoldenWriter;
  * 64-byte aligned. Nothing depends on time or machine: equal calls give equal bytes. */
 DflashStatus dflash_golden_create(const char *path, const DflashGeometry *geometry, const float *inv_freq,
                                   DflashGoldenWriter **writer, DflashError *error);
+/* generator, note, recipe or trunk_hash64; each once. */
 DflashStatus dflash_golden_write_attribute(DflashGoldenWriter *writer, const char *name, const char *text,
                                            DflashError *error);
 /* name: an entry's name, or "/target/head". */
@@ -62,8 +70,8 @@ DflashStatus dflash_golden_write_weight(DflashGoldenWriter *writer, const char *
 DflashStatus dflash_golden_write_router(DflashGoldenWriter *writer, const DflashRouter *router, int64_t count,
                                         const float *rows, const double *margins, DflashError *error);
 DflashStatus dflash_golden_write_case(DflashGoldenWriter *writer, const DflashCase *c, DflashError *error);
-DflashStatus dflash_golden_commit(DflashGoldenWriter *writer, char inputs_hash[65], char values_hash[65],
-                                  DflashError *error); /* releases the writer, also on failure */
+/* Releases the writer, also on failure. */
+DflashStatus dflash_golden_commit(DflashGoldenWriter *writer, DflashGoldenHashes *hashes, DflashError *error);
 void dflash_golden_abort(DflashGoldenWriter *writer);
 
 #endif

@@ -5,8 +5,11 @@
 #include "load/hash.h"
 #include "load/reader.h"
 
+enum { INPUTS, VALUES, SCALES, HASH_COUNT };
+
+/* What is computed; NULL: not wanted. */
 typedef struct Hashes {
-  DflashSha256 *inputs, *values;
+  DflashSha256 *at[HASH_COUNT];
 } Hashes;
 
 static DflashStatus fail_memory(const DflashGolden *golden, DflashError *error) {
@@ -15,14 +18,17 @@ static DflashStatus fail_memory(const DflashGolden *golden, DflashError *error) 
 
 /* One case at a time: its paths have a common beginning that no other path shares. */
 static DflashStatus feed_case(DflashGolden *golden, int64_t index, const Hashes *hashes, DflashError *error) {
+  static void (*const add[HASH_COUNT])(DflashHashList *, const DflashGeometry *, const DflashCase *) = {
+      dflash_hash_case_inputs, dflash_hash_case_values, dflash_hash_case_scales};
   DflashCase c;
-  DflashHashList inputs = {0}, values = {0};
   DflashStatus status = dflash_golden_case(golden, index, &c, error);
   if (status != DFLASH_OK) return status;
-  dflash_hash_case_inputs(&inputs, &golden->geometry, &c);
-  dflash_hash_case_values(&values, &golden->geometry, &c);
-  if (!dflash_hash_feed(&inputs, hashes->inputs)) status = fail_memory(golden, error);
-  if (!dflash_hash_feed(&values, hashes->values)) status = fail_memory(golden, error);
+  for (int i = 0; i < HASH_COUNT; i++) {
+    DflashHashList list = {0};
+    if (!hashes->at[i]) continue;
+    add[i](&list, &golden->geometry, &c);
+    if (!dflash_hash_feed(&list, hashes->at[i])) status = fail_memory(golden, error);
+  }
   dflash_case_close(&c);
   return status;
 }
@@ -59,7 +65,7 @@ static void add_weights(DflashGolden *golden, DflashHashList *list) {
   dflash_hash_tensor(list, "/target/head", &golden->set.weights.head);
 }
 
-/* Everything but the cases; all of it sorts after "/cases/". */
+/* Everything but the cases, in both hashes that have more; all of it sorts after "/cases/". */
 static DflashStatus feed_rest(DflashGolden *golden, const Hashes *hashes, DflashError *error) {
   DflashHashList inputs = {0}, values = {0};
   int64_t count;
@@ -71,23 +77,33 @@ static DflashStatus feed_rest(DflashGolden *golden, const Hashes *hashes, Dflash
   if (golden->router.present) dflash_hash_router(&inputs, &golden->router, count, rows);
   dflash_hash_margins(&values, count, margins);
   add_weights(golden, &inputs);
-  if (!dflash_hash_feed(&inputs, hashes->inputs)) status = fail_memory(golden, error);
-  if (!dflash_hash_feed(&values, hashes->values)) status = fail_memory(golden, error);
+  if (!dflash_hash_feed(&inputs, hashes->at[INPUTS])) status = fail_memory(golden, error);
+  if (!dflash_hash_feed(&values, hashes->at[VALUES])) status = fail_memory(golden, error);
   free(rows);
   free(margins);
   return status;
 }
 
-DflashStatus dflash_golden_hashes(DflashGolden *golden, char inputs[65], char values[65], DflashError *error) {
-  const Hashes hashes = {dflash_sha256_open(), dflash_sha256_open()};
-  DflashStatus status = hashes.inputs && hashes.values ? DFLASH_OK : fail_memory(golden, error);
+/* Into texts[INPUTS], texts[VALUES], texts[SCALES]; NULL: not wanted. The first two go together. */
+static DflashStatus compute(DflashGolden *golden, char *const texts[HASH_COUNT], DflashError *error) {
+  Hashes hashes = {0};
+  DflashStatus status = DFLASH_OK;
+  for (int i = 0; i < HASH_COUNT; i++)
+    if (texts[i] && !(hashes.at[i] = dflash_sha256_open())) status = fail_memory(golden, error);
   if (status == DFLASH_OK) status = feed_cases(golden, &hashes, error);
-  if (status == DFLASH_OK) status = feed_rest(golden, &hashes, error);
-  dflash_sha256_close(hashes.inputs, inputs);
-  dflash_sha256_close(hashes.values, values);
-  if (status == DFLASH_OK && (!inputs[0] || !values[0]))
-    status = dflash_error_set(error, DFLASH_INTERNAL, "%s: SHA-256 failed", golden->path);
+  if (status == DFLASH_OK && texts[INPUTS]) status = feed_rest(golden, &hashes, error);
+  for (int i = 0; i < HASH_COUNT; i++) {
+    if (!texts[i]) continue;
+    dflash_sha256_close(hashes.at[i], texts[i]);
+    if (status == DFLASH_OK && !texts[i][0])
+      status = dflash_error_set(error, DFLASH_INTERNAL, "%s: SHA-256 failed", golden->path);
+  }
   return status;
+}
+
+DflashStatus dflash_golden_hashes(DflashGolden *golden, DflashGoldenHashes *hashes, DflashError *error) {
+  char *const texts[HASH_COUNT] = {hashes->inputs, hashes->values, hashes->scales};
+  return compute(golden, texts, error);
 }
 
 static int verdict(const char *stored, const char *computed) {
@@ -97,12 +113,24 @@ static int verdict(const char *stored, const char *computed) {
 
 DflashStatus dflash_golden_check_hashes(DflashGolden *golden, int *inputs, int *values, DflashError *error) {
   char inputs_hash[65], values_hash[65];
+  char *const texts[HASH_COUNT] = {inputs_hash, values_hash, NULL};
   const char *stored_inputs = golden->texts[DFLASH_TEXT_INPUTS], *stored_values = golden->texts[DFLASH_TEXT_VALUES];
   *inputs = *values = -1;
   if (!stored_inputs && !stored_values) return DFLASH_OK;
-  DflashStatus status = dflash_golden_hashes(golden, inputs_hash, values_hash, error);
+  DflashStatus status = compute(golden, texts, error);
   if (status != DFLASH_OK) return status;
   *inputs = verdict(stored_inputs, inputs_hash);
   *values = verdict(stored_values, values_hash);
   return DFLASH_OK;
+}
+
+DflashStatus dflash_golden_check_scales_hash(DflashGolden *golden, int *scales, DflashError *error) {
+  char scales_hash[65];
+  char *const texts[HASH_COUNT] = {NULL, NULL, scales_hash};
+  const char *stored = golden->texts[DFLASH_TEXT_SCALES];
+  *scales = -1;
+  if (!stored) return DFLASH_OK;
+  DflashStatus status = compute(golden, texts, error);
+  if (status == DFLASH_OK) *scales = verdict(stored, scales_hash);
+  return status;
 }

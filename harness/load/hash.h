@@ -41,6 +41,7 @@ void dflash_hash_router(DflashHashList *list, const DflashRouter *router, int64_
 void dflash_hash_margins(DflashHashList *list, int64_t count, const double *margins);
 void dflash_hash_case_inputs(DflashHashList *list, const DflashGeometry *geometry, const DflashCase *c);
 void dflash_hash_case_values(DflashHashList *list, const DflashGeometry *geometry, const DflashCase *c);
+void dflash_hash_case_scales(DflashHashList *list, const DflashGeometry *geometry, const DflashCase *c);
 
 /* Puts the items into the hash in path order and empties the list; false when memory was out. */
 bool dflash_hash_feed(DflashHashList *list, DflashSha256 *hash);

@@ -10,7 +10,7 @@
 /* An operation as the file's packed compound holds it. */
 #define OP_BYTES 28
 
-/* "/cases/NAME/scales" and the like fit: names of cases are limited. */
+/* "/cases/NAME/scales/exact/alone" and the like fit: names of cases are limited. */
 enum { PATH_MAX_BYTES = DFLASH_CASE_NAME_MAX + 64 };
 
 void dflash_hash_geometry(DflashHashList *list, const DflashGeometry *geometry, const float *inv_freq) {
@@ -99,36 +99,47 @@ void dflash_hash_case_inputs(DflashHashList *list, const DflashGeometry *geometr
   add_floats(list, input, "h", c->sizes.rows, geometry->hidden, c->h);
 }
 
+/* One of the three arrays of a value. */
+typedef enum Member { MEMBER_DATA, MEMBER_ALONE, MEMBER_CHAIN } Member;
+
 static void add_value(DflashHashList *list, const DflashGeometry *geometry, const DflashCase *c, const char *path,
-                      const char *name, int32_t stage, const DflashValue *value) {
+                      const char *name, int32_t stage, const DflashValue *value, Member member) {
   int64_t shape[3];
-  if (!value->data) return;
+  const float *data = member == MEMBER_ALONE ? value->alone : member == MEMBER_CHAIN ? value->chain : value->data;
+  if (!data) return;
   int rank = dflash_stage_shape(geometry, &c->sizes, stage, shape);
-  dflash_hash_array(list, path, name, "f32", rank, shape, value->data, (uint64_t)(value->rows * value->width) * 4);
+  dflash_hash_array(list, path, name, "f32", rank, shape, data, (uint64_t)(value->rows * value->width) * 4);
 }
 
-static void add_held(DflashHashList *list, const DflashGeometry *geometry, const DflashCase *c) {
-  char path[PATH_MAX_BYTES], name[32];
-  snprintf(path, sizeof path, "/cases/%.*s/context_state", DFLASH_CASE_NAME_MAX, c->name);
-  dflash_hash_i64(list, path, "first", c->context_first);
-  dflash_hash_i64(list, path, "len", c->sizes.context_len);
+/* Every layer's K and V: path/PREFIXk/0 and so on. */
+static void add_held(DflashHashList *list, const DflashGeometry *geometry, const DflashCase *c, const char *path,
+                     const char *prefix, Member member) {
+  char name[48];
   for (int64_t layer = 0; layer < c->layers; layer++) {
-    snprintf(name, sizeof name, "k/%lld", (long long)layer);
-    add_value(list, geometry, c, path, name, DFLASH_STAGE_HELD_K, &c->held_k[layer]);
-    snprintf(name, sizeof name, "v/%lld", (long long)layer);
-    add_value(list, geometry, c, path, name, DFLASH_STAGE_HELD_V, &c->held_v[layer]);
+    snprintf(name, sizeof name, "%sk/%lld", prefix, (long long)layer);
+    add_value(list, geometry, c, path, name, DFLASH_STAGE_HELD_K, &c->held_k[layer], member);
+    snprintf(name, sizeof name, "%sv/%lld", prefix, (long long)layer);
+    add_value(list, geometry, c, path, name, DFLASH_STAGE_HELD_V, &c->held_v[layer], member);
   }
 }
 
+static void add_context_state(DflashHashList *list, const DflashGeometry *geometry, const DflashCase *c) {
+  char path[PATH_MAX_BYTES];
+  snprintf(path, sizeof path, "/cases/%.*s/context_state", DFLASH_CASE_NAME_MAX, c->name);
+  dflash_hash_i64(list, path, "first", c->context_first);
+  dflash_hash_i64(list, path, "len", c->sizes.context_len);
+  add_held(list, geometry, c, path, "", MEMBER_DATA);
+}
+
 static void add_stages(DflashHashList *list, const DflashGeometry *geometry, const DflashCase *c, const char *group,
-                       const DflashValue *values) {
+                       const DflashValue *values, Member member) {
   char path[PATH_MAX_BYTES], label[64];
   int32_t stage;
   int64_t layer;
   snprintf(path, sizeof path, "/cases/%.*s/%s", DFLASH_CASE_NAME_MAX, c->name, group);
   for (int64_t i = 0; dflash_stage_walk(geometry, i, &stage, &layer); i++)
     add_value(list, geometry, c, path, dflash_stage_label(stage, layer, label), stage,
-              &values[stage * c->layers + layer]);
+              &values[stage * c->layers + layer], member);
 }
 
 void dflash_hash_case_values(DflashHashList *list, const DflashGeometry *geometry, const DflashCase *c) {
@@ -137,11 +148,26 @@ void dflash_hash_case_values(DflashHashList *list, const DflashGeometry *geometr
   const int64_t rows = c->sizes.n_draft, shape[2] = {rows, geometry->selector_top};
   uint64_t candidates = (uint64_t)(rows * geometry->selector_top);
   snprintf(path, sizeof path, "/cases/%.*s/output", DFLASH_CASE_NAME_MAX, c->name);
-  add_held(list, geometry, c);
-  add_stages(list, geometry, c, "stages", c->stages);
-  if (c->stages_i8) add_stages(list, geometry, c, "stages.i8", c->stages_i8);
+  add_context_state(list, geometry, c);
+  add_stages(list, geometry, c, "stages", c->stages, MEMBER_DATA);
+  if (c->stages_i8) add_stages(list, geometry, c, "stages.i8", c->stages_i8, MEMBER_DATA);
   dflash_hash_array(list, path, "chosen", "i32", 1, &rows, tokens->chosen, (uint64_t)rows * 4);
   dflash_hash_array(list, path, "plain", "i32", 1, &rows, tokens->plain, (uint64_t)rows * 4);
   dflash_hash_array(list, path, "candidates", "i32", 2, shape, tokens->candidates, candidates * 4);
   dflash_hash_array(list, path, "scores", "f64", 2, shape, tokens->scores, candidates * 8);
+}
+
+static void add_scale_set(DflashHashList *list, const DflashGeometry *geometry, const DflashCase *c, const char *group,
+                          const float *scores, Member member) {
+  char path[PATH_MAX_BYTES];
+  const int64_t shape[2] = {c->sizes.n_draft, geometry->selector_top};
+  snprintf(path, sizeof path, "/cases/%.*s/%s", DFLASH_CASE_NAME_MAX, c->name, group);
+  add_stages(list, geometry, c, group, c->stages, member);
+  add_held(list, geometry, c, path, "context_state.", member);
+  if (scores) dflash_hash_array(list, path, "scores", "f32", 2, shape, scores, (uint64_t)(shape[0] * shape[1]) * 4);
+}
+
+void dflash_hash_case_scales(DflashHashList *list, const DflashGeometry *geometry, const DflashCase *c) {
+  add_scale_set(list, geometry, c, "scales/exact/alone", c->tokens.alone, MEMBER_ALONE);
+  add_scale_set(list, geometry, c, "scales/exact/chain", c->tokens.chain, MEMBER_CHAIN);
 }

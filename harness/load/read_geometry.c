@@ -5,8 +5,8 @@
 #include "load/reader.h"
 #include "model/geometry.h"
 
-const char *const dflash_golden_texts[DFLASH_TEXT_COUNT] = {"generator", "note", "recipe", "inputs_hash",
-                                                            "values_hash"};
+const char *const dflash_golden_texts[DFLASH_TEXT_COUNT] = {"generator",   "note",        "recipe",      "inputs_hash",
+                                                            "values_hash", "scales_hash", "trunk_hash64"};
 
 static DflashStatus check_format(const DflashNode *root, DflashError *error) {
   char *format;

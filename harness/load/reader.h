@@ -14,6 +14,8 @@ enum {
   DFLASH_TEXT_RECIPE,
   DFLASH_TEXT_INPUTS,
   DFLASH_TEXT_VALUES,
+  DFLASH_TEXT_SCALES,
+  DFLASH_TEXT_TRUNK,
   DFLASH_TEXT_COUNT
 };
 extern const char *const dflash_golden_texts[DFLASH_TEXT_COUNT];

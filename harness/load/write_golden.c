@@ -61,46 +61,46 @@ DflashStatus dflash_golden_create(const char *path, const DflashGeometry *geomet
 
 DflashStatus dflash_golden_write_attribute(DflashGoldenWriter *writer, const char *name, const char *text,
                                            DflashError *error) {
-  static const char *const known[] = {"generator", "note", "recipe"};
+  static const char *const known[] = {"generator", "note", "recipe", "trunk_hash64"};
   dflash_h5_quiet();
   for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
     if (strcmp(name, known[i]) == 0)
       return dflash_writer_finish(writer, dflash_write_text(&writer->root, name, text, error), error);
-  return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "attribute %s: expected generator, note or recipe", name);
+  return dflash_error_set(error, DFLASH_INVALID_ARGUMENT,
+                          "attribute %s: expected generator, note, recipe or trunk_hash64", name);
 }
 
-static DflashStatus compute_hashes(const DflashOutput *output, char inputs[65], char values[65], DflashError *error) {
+static DflashStatus compute_hashes(const DflashOutput *output, DflashGoldenHashes *hashes, DflashError *error) {
   DflashGolden *golden;
   DflashStatus status = dflash_golden_open_as(output->temporary, output->path, 0, &golden, error);
   if (status != DFLASH_OK) return status;
-  status = dflash_golden_hashes(golden, inputs, values, error);
+  status = dflash_golden_hashes(golden, hashes, error);
   dflash_golden_close(golden);
   return status;
 }
 
-static DflashStatus store_hashes(DflashGoldenWriter *writer, const char *inputs, const char *values,
-                                 DflashError *error) {
+static DflashStatus store_hashes(DflashGoldenWriter *writer, const DflashGoldenHashes *hashes, DflashError *error) {
   DflashStatus status = dflash_writer_open_file(writer, false, error);
-  if (status == DFLASH_OK) status = dflash_write_text(&writer->root, "inputs_hash", inputs, error);
-  if (status == DFLASH_OK) status = dflash_write_text(&writer->root, "values_hash", values, error);
+  if (status == DFLASH_OK) status = dflash_write_text(&writer->root, "inputs_hash", hashes->inputs, error);
+  if (status == DFLASH_OK) status = dflash_write_text(&writer->root, "values_hash", hashes->values, error);
+  if (status == DFLASH_OK) status = dflash_write_text(&writer->root, "scales_hash", hashes->scales, error);
   return status == DFLASH_OK ? dflash_writer_close_file(writer, error) : status;
 }
 
 /* The file is read back for its hashes, so that what is missing shows before it gets its name. */
-static DflashStatus commit(DflashGoldenWriter *writer, char inputs[65], char values[65], DflashError *error) {
+static DflashStatus commit(DflashGoldenWriter *writer, DflashGoldenHashes *hashes, DflashError *error) {
   if (writer->failed)
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "%s: an earlier write failed", writer->output.path);
   DflashStatus status = dflash_writer_finish(writer, dflash_writer_close_file(writer, error), error);
-  if (status == DFLASH_OK) status = compute_hashes(&writer->output, inputs, values, error);
+  if (status == DFLASH_OK) status = compute_hashes(&writer->output, hashes, error);
   if (status != DFLASH_OK) return status;
-  status = dflash_writer_finish(writer, store_hashes(writer, inputs, values, error), error);
+  status = dflash_writer_finish(writer, store_hashes(writer, hashes, error), error);
   return status == DFLASH_OK ? dflash_output_commit(&writer->output, error) : status;
 }
 
-DflashStatus dflash_golden_commit(DflashGoldenWriter *writer, char inputs_hash[65], char values_hash[65],
-                                  DflashError *error) {
+DflashStatus dflash_golden_commit(DflashGoldenWriter *writer, DflashGoldenHashes *hashes, DflashError *error) {
   dflash_h5_quiet();
-  DflashStatus status = commit(writer, inputs_hash, values_hash, error);
+  DflashStatus status = commit(writer, hashes, error);
   dflash_golden_abort(writer);
   return status;
 }

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include "base/memory.h"
+
 const char *const all_fixtures[6] = {FIXTURE("tiny-f32"),   FIXTURE("far-bf16"),   FIXTURE("kernel4-empty"),
                                      FIXTURE("odd-groups"), FIXTURE("operations"), FIXTURE("sidecar-rewind")};
 
@@ -57,7 +59,7 @@ static DflashStatus copy_router(DflashGolden *from, DflashGoldenWriter *writer, 
   return status;
 }
 
-DflashStatus write_copy(DflashGolden *from, const DflashCase *c, const char *path, char inputs[65], char values[65],
+DflashStatus write_copy(DflashGolden *from, const DflashCase *c, const char *path, DflashGoldenHashes *hashes,
                         DflashError *error) {
   DflashGoldenWriter *writer;
   DflashStatus status =
@@ -67,9 +69,32 @@ DflashStatus write_copy(DflashGolden *from, const DflashCase *c, const char *pat
   if (status == DFLASH_OK) status = copy_weights(from, writer, error);
   if (status == DFLASH_OK) status = copy_router(from, writer, error);
   if (status == DFLASH_OK) status = dflash_golden_write_case(writer, c, error);
-  if (status == DFLASH_OK) return dflash_golden_commit(writer, inputs, values, error);
+  if (status == DFLASH_OK) return dflash_golden_commit(writer, hashes, error);
   dflash_golden_abort(writer);
   return status;
+}
+
+float *made_scale(int64_t count, float seed) {
+  float *values = dflash_alloc((size_t)count, sizeof *values);
+  assert_non_null(values);
+  for (int64_t i = 0; i < count; i++) values[i] = seed + (float)i * 0x1p-10f;
+  return values;
+}
+
+void add_scales(DflashCase *c, const DflashGeometry *g) {
+  for (int64_t layer = 0; layer < c->layers; layer++) {
+    DflashValue *value = dflash_case_value(c, DFLASH_STAGE_ATTN_MIX, layer);
+    value->alone = made_scale(value->rows * value->width, 1);
+    value->alone_owned = true;
+    value = &c->held_v[layer];
+    value->chain = made_scale(value->rows * value->width, (float)layer);
+    value->chain_owned = true;
+  }
+  DflashValue *logits = dflash_case_value(c, DFLASH_STAGE_HEAD_LOGITS, 0);
+  logits->chain = made_scale(logits->rows * logits->width, 9);
+  logits->chain_owned = true;
+  c->tokens.alone = made_scale(c->sizes.n_draft * g->selector_top, 3);
+  c->tokens.chain = made_scale(c->sizes.n_draft * g->selector_top, 4);
 }
 
 DflashStatus read_everything(const char *path, DflashError *error) {

@@ -30,8 +30,12 @@ DflashGolden *open_golden(const char *path); /* with values checked; fails the t
 void load_case(DflashGolden *golden, DflashCase *c);
 
 /* Writes everything that `from` holds, with case `c` under its name, and commits. */
-DflashStatus write_copy(DflashGolden *from, const DflashCase *c, const char *path, char inputs[65], char values[65],
+DflashStatus write_copy(DflashGolden *from, const DflashCase *c, const char *path, DflashGoldenHashes *hashes,
                         DflashError *error);
+
+/* Error scales whose values tell where they belong: count of them, and for some stages of a case. */
+float *made_scale(int64_t count, float seed);
+void add_scales(DflashCase *c, const DflashGeometry *geometry);
 
 /* Opens the golden and every case; the first failure's status, its line in *error. Nothing stays open in HDF5. */
 DflashStatus read_everything(const char *path, DflashError *error);

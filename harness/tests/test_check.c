@@ -29,6 +29,8 @@ static void committed_goldens_are_right(void **state) {
     if (wrong) fail_msg("%s: %s", FILES[i], text);
     assert_non_null(strstr(text, "inputs_hash not checked"));
     assert_non_null(strstr(text, "values_hash not checked"));
+    assert_non_null(strstr(text, "scales_hash not checked"));
+    assert_non_null(strstr(text, ": 1 case, "));
     assert_non_null(strstr(text, "computed again, 0 wrong"));
     assert_null(strstr(text, "matches"));
     free(text);
@@ -139,14 +141,75 @@ static void hashes_and_scales_are_checked(void **state) {
   int64_t wrong;
   char *text = golden_check(SCRATCH("hashed.h5"), 0, &wrong);
   assert_int_equal(wrong, 0);
-  assert_non_null(strstr(text, "inputs_hash matches, values_hash matches"));
+  assert_non_null(strstr(text, "inputs_hash matches, values_hash matches, scales_hash matches"));
   free(text);
   damage(SCRATCH("hashed.h5"), "/cases/main/input/h", 9, 1e-3f);
   expect_finding(SCRATCH("hashed.h5"), 0, "inputs_hash does not match");
   golden_make(&recipe, SCRATCH("hashed.h5"), 1);
   damage(SCRATCH("hashed.h5"), "/cases/empty/stages/mlp.down/1", 9, 1e-3f);
   expect_finding(SCRATCH("hashed.h5"), 0, "values_hash does not match");
+  golden_make(&recipe, SCRATCH("hashed.h5"), 1);
+  damage(SCRATCH("hashed.h5"), "/cases/empty/scales/exact/chain/mlp.down/1", 9, 1.0f);
+  expect_finding(SCRATCH("hashed.h5"), 0, "scales_hash does not match");
   unlink(SCRATCH("hashed.h5"));
+}
+
+/* ---- error scales ---- */
+
+static void drop_attribute(const char *file, const char *name) {
+  hid_t id = H5Fopen(file, H5F_ACC_RDWR, H5P_DEFAULT);
+  assert_true(H5Adelete(id, name) >= 0);
+  H5Fclose(id);
+}
+
+/* Found whether the hashes are there or not, and beside findings in other cases. */
+static void expect_implausible(float by, const char *part) {
+  DflashRecipe recipe = golden_recipe("tiny", "main,empty");
+  const char *const file = SCRATCH("scales.h5");
+  golden_make(&recipe, file, 1);
+  damage(file, "/cases/empty/scales/exact/alone/mlp.up/1", 5, by);
+  damage(file, "/cases/main/stages/mlp.up/0", 5, INFINITY);
+  expect_finding(file, 0, part);
+  expect_finding(file, 0, "hashes not checked: a case cannot be read");
+  expect_finding(file, 0, "case main: mlp.up/0: row 0, column 5: stored inf");
+  drop_attribute(file, "inputs_hash"), drop_attribute(file, "values_hash"), drop_attribute(file, "scales_hash");
+  expect_finding(file, 0, part);
+  expect_finding(file, 1, part);
+  unlink(file);
+}
+
+static void scales_must_be_finite_and_not_negative(void **state) {
+  (void)state;
+  expect_implausible(-1e3f,
+                     "case empty: mlp.up/1: error scale 'alone' of element 5 is -1000; valid: finite, 0 or more");
+  expect_implausible(INFINITY, "mlp.up/1: error scale 'alone' of element 5 is inf");
+  expect_implausible(NAN, "mlp.up/1: error scale 'alone' of element 5 is nan");
+}
+
+/* To the bit when the generator is this one; its hash, which would say the same, is taken away. */
+static void scales_are_compared_to_the_bit(void **state) {
+  (void)state;
+  DflashRecipe recipe = golden_recipe("tiny", "main,rewind");
+  const char *const file = SCRATCH("scales.h5"), *const scores = "/cases/rewind/scales/exact/chain/scores";
+  golden_make(&recipe, file, 1);
+  golden_is_right(file);
+  drop_attribute(file, "scales_hash");
+  damage(file, scores, 3, 1e-14f);
+  golden_is_right(file); /* below its spacing: nothing changed */
+  DflashGolden *golden = golden_open(file);
+  DflashCase c;
+  assert_int_equal(dflash_golden_case(golden, 1, &c, NULL), DFLASH_OK);
+  float scale = c.tokens.chain[3];
+  dflash_case_close(&c);
+  dflash_golden_close(golden);
+  damage(file, scores, 3, nextafterf(scale, INFINITY) - scale);
+  expect_finding(file, 1, "case rewind: select: error scale 'chain': row 0, column 3: ");
+  expect_finding(file, 1, "1 of 28 are off");
+  drop_attribute(file, "generator");
+  golden_is_right(file);
+  damage(file, scores, 3, 0.01f * scale);
+  expect_finding(file, 1, "case rewind: select: error scale 'chain': row 0, column 3: ");
+  unlink(file);
 }
 
 static void check_again_finds_scales(const char *kind, int chain) {
@@ -203,6 +266,8 @@ static void info_is_one_json_object(void **state) {
   cJSON *c = cJSON_GetArrayItem(cJSON_GetObjectItem(info, "cases"), 0);
   assert_string_equal(cJSON_GetObjectItem(c, "name")->valuestring, "main");
   assert_true(cJSON_IsFalse(cJSON_GetObjectItem(c, "scales")));
+  assert_true(cJSON_IsTrue(cJSON_GetObjectItem(info, "router")));
+  assert_true(cJSON_GetObjectItem(info, "router_rows")->valueint > 0);
   cJSON_Delete(info);
   free(text);
 }
@@ -219,13 +284,77 @@ static void info_is_text(void **state) {
   }
 }
 
+static void expect_in_info(const char *path, const char *part) {
+  char *text = info_of(path, 0);
+  if (!strstr(text, part)) fail_msg("no '%s' in\n%s", part, text);
+  free(text);
+}
+
+static void info_counts_properly(void **state) {
+  (void)state;
+  DflashRecipe recipe = golden_recipe("tiny", "main,one-draft,empty,rewind");
+  char *text;
+  golden_make(&recipe, SCRATCH("info.h5"), 1);
+  expect_in_info(SCRATCH("info.h5"), "7 drafts of 509 tokens; 1 operation leaves 0 .. 20\n");
+  expect_in_info(SCRATCH("info.h5"), "1 draft of 509 tokens; ");
+  expect_in_info(SCRATCH("info.h5"), "; 0 operations leave 0 .. 0\n");
+  expect_in_info(SCRATCH("info.h5"), "router: none\n");
+  text = info_of(SCRATCH("info.h5"), 1);
+  assert_non_null(strstr(text, "\"scales_hash\""));
+  assert_null(strstr(text, "router_rows"));
+  free(text);
+  snprintf(recipe.storage, sizeof recipe.storage, "f16");
+  golden_make(&recipe, SCRATCH("info.h5"), 1);
+  expect_in_info(SCRATCH("info.h5"), " tensors, ");
+  unlink(SCRATCH("info.h5"));
+}
+
+static void info_shows_router_and_target(void **state) {
+  (void)state;
+  char path[512];
+  file_path("sidecar-rewind", path);
+  expect_in_info(path, "router: rank ");
+  DflashRecipe recipe = golden_recipe("", "main");
+  recipe.weights_path = DFLASH_GOLDEN_FOLDER "/sidecar-rewind.dflash.cmf";
+  recipe.context = 4;
+  golden_make(&recipe, SCRATCH("info.h5"), 1);
+  expect_in_info(SCRATCH("info.h5"), "; 8 rows with margins\n");
+  expect_in_info(SCRATCH("info.h5"), "  trunk_hash64     ");
+  unlink(SCRATCH("info.h5"));
+}
+
+/* Text from a file cannot steer a terminal. */
+static void info_shows_no_control_characters(void **state) {
+  (void)state;
+  char path[512];
+  file_path("operations", path);
+  copy_file(path, SCRATCH("info.h5"));
+  hid_t id = H5Fopen(SCRATCH("info.h5"), H5F_ACC_RDWR, H5P_DEFAULT), type = H5Tcopy(H5T_C_S1);
+  assert_true(H5Adelete(id, "note") >= 0 && H5Tset_size(type, 16) >= 0);
+  hid_t space = H5Screate(H5S_SCALAR), note = H5Acreate2(id, "note", type, space, H5P_DEFAULT, H5P_DEFAULT);
+  assert_true(H5Awrite(note, type, "red \033[31m text\0") >= 0);
+  H5Aclose(note), H5Sclose(space), H5Tclose(type), H5Fclose(id);
+  expect_in_info(SCRATCH("info.h5"), "red ?[31m text");
+  unlink(SCRATCH("info.h5"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(committed_goldens_are_right),    cmocka_unit_test(without_recompute_nothing_is_called_computed),
-      cmocka_unit_test(damage_is_named_with_its_place), cmocka_unit_test(two_spacings_are_too_many),
-      cmocka_unit_test(tokens_are_compared_exactly),    cmocka_unit_test(infinite_values_are_found_without_recompute),
-      cmocka_unit_test(hashes_and_scales_are_checked),  cmocka_unit_test(a_wrong_scale_is_found),
-      cmocka_unit_test(info_is_one_json_object),        cmocka_unit_test(info_is_text),
+      cmocka_unit_test(committed_goldens_are_right),
+      cmocka_unit_test(without_recompute_nothing_is_called_computed),
+      cmocka_unit_test(damage_is_named_with_its_place),
+      cmocka_unit_test(two_spacings_are_too_many),
+      cmocka_unit_test(tokens_are_compared_exactly),
+      cmocka_unit_test(infinite_values_are_found_without_recompute),
+      cmocka_unit_test(hashes_and_scales_are_checked),
+      cmocka_unit_test(a_wrong_scale_is_found),
+      cmocka_unit_test(scales_must_be_finite_and_not_negative),
+      cmocka_unit_test(scales_are_compared_to_the_bit),
+      cmocka_unit_test(info_counts_properly),
+      cmocka_unit_test(info_shows_router_and_target),
+      cmocka_unit_test(info_shows_no_control_characters),
+      cmocka_unit_test(info_is_one_json_object),
+      cmocka_unit_test(info_is_text),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,11 +11,13 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "golden/generate_space.h"
 #include "golden_file.h"
 #include "model/sidecar.h"
 
 /* The same on every machine; a change means another generator version. */
 static const char TINY_INPUTS[] = "8190fe81ec82a72c1702b6501c1806fac8cc4df6d2a01e64c978a37e4a3a107a";
+static const char TINY_SCALES[] = "ea38ac67ec463ebfc4c850511c534d1c297bfe1c6b41c7b305dc3a2bd939cfd9";
 static const char SMALL_INPUTS[] = "a28b8bb3101faf705b8215453532090cd0aedf09f1ed52f71ea0bbd46db5ca42";
 
 static void expect_same_files(const char *a, const char *b) {
@@ -34,6 +36,7 @@ static void tiny_is_pinned_and_right(void **state) {
   DflashRecipe recipe = golden_recipe("tiny", "");
   DflashMakeResult result = golden_make(&recipe, SCRATCH("tiny.h5"), 2);
   assert_string_equal(result.inputs_hash, TINY_INPUTS);
+  assert_string_equal(result.scales_hash, TINY_SCALES);
   assert_int_equal(result.cases, dflash_case_kind_count() - 2);
   struct stat about;
   assert_int_equal(stat(SCRATCH("tiny.h5"), &about), 0);
@@ -57,6 +60,7 @@ static void threads_change_nothing(void **state) {
                    three = golden_make(&recipe, SCRATCH("three.h5"), 3);
   assert_string_equal(one.inputs_hash, three.inputs_hash);
   assert_string_equal(one.values_hash, three.values_hash);
+  assert_string_equal(one.scales_hash, three.scales_hash);
   expect_same_files(SCRATCH("one.h5"), SCRATCH("three.h5"));
   unlink(SCRATCH("three.h5"));
 }
@@ -258,10 +262,122 @@ static void a_sidecar_is_imported(void **state) {
   const DflashTensor *b = &dflash_golden_weights(known)->layers[1].gate_proj;
   assert_true(a->storage == DFLASH_STORAGE_Q4TP && a->bytes == b->bytes);
   assert_memory_equal(a->data, b->data, a->bytes);
-  assert_non_null(strstr(dflash_golden_attribute(made, "note"), "trunk_hash64"));
+  DflashSidecar sidecar;
+  assert_int_equal(dflash_sidecar_open(recipe.weights_path, &sidecar, NULL), DFLASH_OK);
+  assert_string_equal(dflash_golden_attribute(made, "trunk_hash64"), sidecar.trunk_hash64);
+  dflash_sidecar_close(&sidecar);
   dflash_golden_close(made);
   dflash_golden_close(known);
   unlink(SCRATCH("sidecar.h5"));
+}
+
+/* ---- the target of a sidecar ---- */
+
+static void expect_target(const char *target, const char *part) {
+  DflashRecipe recipe = golden_recipe("", "main");
+  recipe.weights_path = DFLASH_GOLDEN_FOLDER "/sidecar-rewind.dflash.cmf";
+  recipe.context = 4;
+  recipe.target_hash = target;
+  if (part) {
+    expect_failure(&recipe, strstr(part, "is not") ? DFLASH_INVALID_ARGUMENT : DFLASH_INVALID_DATA, part);
+    return;
+  }
+  golden_make(&recipe, SCRATCH("target.h5"), 1);
+  expect_repeatable(SCRATCH("target.h5"));
+  unlink(SCRATCH("target.h5"));
+}
+
+static void a_target_is_compared(void **state) {
+  (void)state;
+  DflashSidecar sidecar;
+  char hash[65], other[160];
+  assert_int_equal(dflash_sidecar_open(DFLASH_GOLDEN_FOLDER "/sidecar-rewind.dflash.cmf", &sidecar, NULL), DFLASH_OK);
+  snprintf(hash, sizeof hash, "%s", sidecar.trunk_hash64);
+  dflash_sidecar_close(&sidecar);
+  assert_true(*hash != '\0');
+  expect_target(hash, NULL);
+  snprintf(other, sizeof other, "0x00%s", hash);
+  for (char *at = other + 2; *at; at++) *at = (char)(*at >= 'a' ? *at - 'a' + 'A' : *at);
+  expect_target(other, NULL);
+  snprintf(other, sizeof other, "belongs to the target with trunk_hash64 %s, expected 12ab", hash);
+  expect_target("12ab", other);
+  expect_target("0", "expected 0");
+  expect_target("", "'' is not 1 to 64 hex digits");
+  expect_target("0x", "'0x' is not");
+  expect_target("12g", "'12g' is not");
+  expect_target("00000000000000000000000000000000000000000000000000000000000000001", "' is not 1 to 64");
+}
+
+static void a_target_needs_a_sidecar_that_names_one(void **state) {
+  (void)state;
+  DflashSidecar sidecar;
+  const char *const file = SCRATCH("unbound.dflash.cmf");
+  DflashRecipe recipe = golden_recipe("tiny", "main");
+  recipe.target_hash = "ab";
+  expect_failure(&recipe, DFLASH_INVALID_ARGUMENT, "these weights are drawn");
+  recipe = golden_recipe("", "main");
+  recipe.target_hash = "ab";
+  recipe.weights_path = DFLASH_GOLDEN_FOLDER "/far-bf16-checkpoint";
+  expect_failure(&recipe, DFLASH_INVALID_ARGUMENT, "these weights are a checkpoint's");
+  assert_int_equal(dflash_sidecar_open(DFLASH_GOLDEN_FOLDER "/sidecar-rewind.dflash.cmf", &sidecar, NULL), DFLASH_OK);
+  assert_int_equal(dflash_sidecar_write(file, &sidecar.geometry, &sidecar.set.weights, NULL, NULL, NULL), DFLASH_OK);
+  dflash_sidecar_close(&sidecar);
+  recipe.weights_path = file;
+  expect_failure(&recipe, DFLASH_INVALID_DATA, "names no target");
+  recipe.target_hash = NULL;
+  golden_make(&recipe, SCRATCH("target.h5"), 1);
+  DflashGolden *golden = golden_open(SCRATCH("target.h5"));
+  assert_string_equal(dflash_golden_attribute(golden, "trunk_hash64"), "");
+  dflash_golden_close(golden);
+  unlink(SCRATCH("target.h5"));
+  unlink(file);
+}
+
+/* ---- space ---- */
+
+/* Never less than the file takes, and not much more. */
+static void expect_estimate(const DflashRecipe *recipe) {
+  DflashMaterial *material;
+  uint64_t needed;
+  DflashMakeResult result = golden_make(recipe, SCRATCH("space.h5"), 1);
+  assert_int_equal(dflash_material_find(recipe, &material, NULL), DFLASH_OK);
+  assert_int_equal(dflash_space_needed(material, &needed, NULL), DFLASH_OK);
+  dflash_material_close(material);
+  if (needed < result.bytes || needed > result.bytes + result.bytes / 3 + 100000)
+    fail_msg("%llu bytes were foreseen, %llu are there", (unsigned long long)needed, (unsigned long long)result.bytes);
+  unlink(SCRATCH("space.h5"));
+}
+
+static void the_size_is_foreseen(void **state) {
+  (void)state;
+  DflashRecipe recipe = golden_recipe("tiny", "");
+  expect_estimate(&recipe);
+  recipe.cases = "main";
+  expect_estimate(&recipe);
+  snprintf(recipe.storage, sizeof recipe.storage, "bf16");
+  expect_estimate(&recipe);
+  assert_int_equal(dflash_geometry_set(&recipe.geometry, "layers", "1", NULL), DFLASH_OK);
+  expect_estimate(&recipe);
+  recipe = golden_recipe("small", "main,rewind,shortlist");
+  expect_estimate(&recipe);
+  recipe = golden_recipe("", "main,hole");
+  recipe.weights_path = DFLASH_GOLDEN_FOLDER "/sidecar-rewind.dflash.cmf";
+  expect_estimate(&recipe);
+  recipe.weights_path = DFLASH_GOLDEN_FOLDER "/far-bf16-checkpoint";
+  expect_estimate(&recipe);
+}
+
+static void too_little_space_is_said_before_drawing(void **state) {
+  (void)state;
+  DflashError error = {0};
+  assert_int_equal(dflash_space_check(SCRATCH("space.h5"), 1000, NULL), DFLASH_OK);
+  assert_int_equal(dflash_space_check("space.h5", 1000, NULL), DFLASH_OK);
+  assert_int_equal(dflash_space_check(SCRATCH("space.h5"), UINT64_MAX, &error), DFLASH_IO);
+  assert_non_null(strstr(error.message, "space.h5: not enough space: about 18446744073709.6 MB are needed, "));
+  assert_non_null(strstr(error.message, " MB are free"));
+  DflashRecipe recipe = golden_recipe("tiny", "main");
+  recipe.geometry.vocab = INT64_C(1) << 40; /* drawing would not end */
+  expect_failure(&recipe, DFLASH_IO, "not enough space");
 }
 
 /* Rows on both sides of the decision. */
@@ -354,6 +470,10 @@ int main(void) {
       cmocka_unit_test(what_cannot_be_made_leaves_no_file),
       cmocka_unit_test(untrusted_stages_are_made_when_asked_for),
       cmocka_unit_test(a_sidecar_is_imported),
+      cmocka_unit_test(a_target_is_compared),
+      cmocka_unit_test(a_target_needs_a_sidecar_that_names_one),
+      cmocka_unit_test(the_size_is_foreseen),
+      cmocka_unit_test(too_little_space_is_said_before_drawing),
       cmocka_unit_test(a_router_comes_with_its_sidecar),
       cmocka_unit_test(a_checkpoint_is_imported),
       cmocka_unit_test(a_head_is_imported),

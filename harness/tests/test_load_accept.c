@@ -4,15 +4,16 @@
 #include <unistd.h>
 
 static void expect_hashes_of(const char *fixture, const char *path) {
-  char inputs[65], values[65], expected_inputs[65], expected_values[65];
+  DflashGoldenHashes hashes, expected;
   DflashGolden *golden = open_golden(fixture);
-  assert_int_equal(dflash_golden_hashes(golden, expected_inputs, expected_values, NULL), DFLASH_OK);
+  assert_int_equal(dflash_golden_hashes(golden, &expected, NULL), DFLASH_OK);
   dflash_golden_close(golden);
   golden = open_golden(path);
-  assert_int_equal(dflash_golden_hashes(golden, inputs, values, NULL), DFLASH_OK);
+  assert_int_equal(dflash_golden_hashes(golden, &hashes, NULL), DFLASH_OK);
   dflash_golden_close(golden);
-  assert_string_equal(inputs, expected_inputs);
-  assert_string_equal(values, expected_values);
+  assert_string_equal(hashes.inputs, expected.inputs);
+  assert_string_equal(hashes.values, expected.values);
+  assert_string_equal(hashes.scales, expected.scales);
   unlink(path);
 }
 

@@ -160,10 +160,12 @@ static void without_a_push_context_stages_are_absent(void **state) {
 static void fixtures_carry_no_hashes(void **state) {
   (void)state;
   DflashGolden *golden = open_golden(FIXTURE("operations"));
-  int inputs = 7, values = 7;
+  int inputs = 7, values = 7, scales = 7;
   assert_int_equal(dflash_golden_check_hashes(golden, &inputs, &values, NULL), DFLASH_OK);
   assert_int_equal(inputs, -1);
   assert_int_equal(values, -1);
+  assert_int_equal(dflash_golden_check_scales_hash(golden, &scales, NULL), DFLASH_OK);
+  assert_int_equal(scales, -1);
   dflash_golden_close(golden);
 }
 

@@ -17,7 +17,7 @@ static int left_behind(const char *path) {
 
 /* In the child: with files limited to `limit` bytes. Ends through exit, so that HDF5's own end runs too. */
 static void write_limited(const char *path, rlim_t limit) {
-  char inputs[65], values[65];
+  DflashGoldenHashes hashes;
   DflashError error = {0};
   DflashGolden *golden = open_golden(FIXTURE("tiny-f32"));
   DflashCase c;
@@ -25,7 +25,7 @@ static void write_limited(const char *path, rlim_t limit) {
   const struct rlimit size = {limit, limit};
   signal(SIGXFSZ, SIG_IGN);
   setrlimit(RLIMIT_FSIZE, &size);
-  DflashStatus status = write_copy(golden, &c, path, inputs, values, &error);
+  DflashStatus status = write_copy(golden, &c, path, &hashes, &error);
   dflash_case_close(&c);
   dflash_golden_close(golden);
   if (H5Fget_obj_count((hid_t)H5F_OBJ_ALL, H5F_OBJ_ALL) != 0) exit(CHILD_BAD);

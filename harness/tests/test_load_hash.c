@@ -18,14 +18,19 @@ static const char *const known_hashes[6][2] = {{"945e242903e749e7a80dd9fdee58a14
                                                {"bcef2d6f2821d71146f048a0d6c3aee1fdfbc7c7634a062013b3930ff12b7d33",
                                                 "a3fced67a72dcb0825d28899561400097cd2fd4cc1cc93df3d493b8b52770832"}};
 
+/* The same function: of nothing, and of what add_scales makes. */
+static const char no_scales[] = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+static const char made_scales[] = "14a76a765afe19dc6e0c8efe4dfc15632b4c82436d74904f98f5e66efb0c9a1a";
+
 static void fixtures_have_the_hashes_that_python_computes(void **state) {
   (void)state;
   for (int f = 0; f < 6; f++) {
-    char inputs[65], values[65];
+    DflashGoldenHashes hashes;
     DflashGolden *golden = open_golden(all_fixtures[f]);
-    assert_int_equal(dflash_golden_hashes(golden, inputs, values, NULL), DFLASH_OK);
-    assert_string_equal(inputs, known_hashes[f][0]);
-    assert_string_equal(values, known_hashes[f][1]);
+    assert_int_equal(dflash_golden_hashes(golden, &hashes, NULL), DFLASH_OK);
+    assert_string_equal(hashes.inputs, known_hashes[f][0]);
+    assert_string_equal(hashes.values, known_hashes[f][1]);
+    assert_string_equal(hashes.scales, no_scales);
     dflash_golden_close(golden);
   }
 }
@@ -33,39 +38,46 @@ static void fixtures_have_the_hashes_that_python_computes(void **state) {
 typedef struct Change {
   const char *path;
   size_t index;
-  int inputs, values; /* what the check must say */
+  int inputs, values, scales; /* what the check must say */
 } Change;
 
 /* Geometry, case attributes and operations are seen by inputs_hash too: below. */
 static const Change changes[] = {
-    {"/weights/layers.2.mlp.down_proj.weight", 17, 0, 1},
-    {"/target/head", 3, 0, 1},
-    {"/router/rows", 5, 0, 1},
-    {"/geometry/inv_freq", 1, 0, 1},
-    {"/cases/main/context/taps", 0, 0, 1},
-    {"/cases/main/input/h", 9, 0, 1},
-    {"/cases/main/stages/attn.mix/1", 7, 1, 0},
-    {"/cases/main/stages/final.norm", 511, 1, 0},
-    {"/cases/main/context_state/k/2", 2, 1, 0},
+    {"/weights/layers.2.mlp.down_proj.weight", 17, 0, 1, 1},
+    {"/target/head", 3, 0, 1, 1},
+    {"/router/rows", 5, 0, 1, 1},
+    {"/geometry/inv_freq", 1, 0, 1, 1},
+    {"/cases/main/context/taps", 0, 0, 1, 1},
+    {"/cases/main/input/h", 9, 0, 1, 1},
+    {"/cases/main/stages/attn.mix/1", 7, 1, 0, 1},
+    {"/cases/main/stages/final.norm", 511, 1, 0, 1},
+    {"/cases/main/context_state/k/2", 2, 1, 0, 1},
+    {"/cases/main/scales/exact/alone/attn.mix/0", 3, 1, 1, 0},
+    {"/cases/main/scales/exact/alone/scores", 1, 1, 1, 0},
+    {"/cases/main/scales/exact/chain/context_state.v/2", 5, 1, 1, 0},
+    {"/cases/main/scales/exact/chain/head.logits", 9, 1, 1, 0},
 };
 
 static void write_hashed(const char *path) {
-  char inputs[65], values[65];
+  DflashGoldenHashes hashes;
   DflashGolden *golden = open_golden(FIXTURE("tiny-f32"));
   DflashCase c;
   load_case(golden, &c);
-  assert_int_equal(write_copy(golden, &c, path, inputs, values, NULL), DFLASH_OK);
+  add_scales(&c, dflash_golden_geometry(golden));
+  assert_int_equal(write_copy(golden, &c, path, &hashes, NULL), DFLASH_OK);
   dflash_case_close(&c);
   dflash_golden_close(golden);
 }
 
-static void expect_verdicts(const char *path, int inputs, int values, const char *what) {
-  int found_inputs = 7, found_values = 7;
+static void expect_verdicts(const char *path, int inputs, int values, int scales, const char *what) {
+  int found_inputs = 7, found_values = 7, found_scales = 7;
   DflashGolden *golden = open_golden(path);
   assert_int_equal(dflash_golden_check_hashes(golden, &found_inputs, &found_values, NULL), DFLASH_OK);
+  assert_int_equal(dflash_golden_check_scales_hash(golden, &found_scales, NULL), DFLASH_OK);
   dflash_golden_close(golden);
-  if (found_inputs != inputs || found_values != values)
-    fail_msg("%s: inputs %d, values %d; expected %d, %d", what, found_inputs, found_values, inputs, values);
+  if (found_inputs != inputs || found_values != values || found_scales != scales)
+    fail_msg("%s: inputs %d, values %d, scales %d; expected %d, %d, %d", what, found_inputs, found_values, found_scales,
+             inputs, values, scales);
 }
 
 static void each_hash_covers_its_part(void **state) {
@@ -73,25 +85,25 @@ static void each_hash_covers_its_part(void **state) {
   char original[512], path[512];
   write_hashed(scratch_path("hashed.h5", original));
   scratch_path("changed.h5", path);
-  expect_verdicts(original, 1, 1, "as written");
+  expect_verdicts(original, 1, 1, 1, "as written");
   for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
     hid_t file = open_copy(original, path);
     poke_f32(file, changes[i].path, changes[i].index, 0.75f);
     H5Fclose(file);
-    expect_verdicts(path, changes[i].inputs, changes[i].values, changes[i].path);
+    expect_verdicts(path, changes[i].inputs, changes[i].values, changes[i].scales, changes[i].path);
   }
   hid_t file = open_copy(original, path);
   set_i64(file, "/cases/main", "anchor_token", 77);
   H5Fclose(file);
-  expect_verdicts(path, 0, 1, "anchor_token");
+  expect_verdicts(path, 0, 1, 1, "anchor_token");
   file = open_copy(original, path);
   set_i64(file, "/cases/main", "exact", 1);
   H5Fclose(file);
-  expect_verdicts(path, 0, 1, "exact");
+  expect_verdicts(path, 0, 1, 1, "exact");
   file = open_copy(original, path);
   set_f64(file, "/geometry", "eps", 1e-5);
   H5Fclose(file);
-  expect_verdicts(path, 0, 1, "eps");
+  expect_verdicts(path, 0, 1, 1, "eps");
   unlink(original);
   unlink(path);
 }
@@ -104,7 +116,38 @@ static void a_stored_hash_may_be_absent_or_wrong(void **state) {
   drop_attribute(file, "/", "inputs_hash");
   set_text(file, "/", "values_hash", "0000");
   H5Fclose(file);
-  expect_verdicts(path, -1, 0, "one absent, one wrong");
+  expect_verdicts(path, -1, 0, 1, "one absent, one wrong");
+  unlink(original);
+  unlink(path);
+}
+
+static void scales_have_the_hash_that_python_computes(void **state) {
+  (void)state;
+  char path[512];
+  DflashGoldenHashes hashes;
+  write_hashed(scratch_path("scaled.h5", path));
+  DflashGolden *golden = open_golden(path);
+  assert_int_equal(dflash_golden_hashes(golden, &hashes, NULL), DFLASH_OK);
+  assert_string_equal(hashes.inputs, known_hashes[0][0]);
+  assert_string_equal(hashes.values, known_hashes[0][1]);
+  assert_string_equal(hashes.scales, made_scales);
+  dflash_golden_close(golden);
+  unlink(path);
+}
+
+/* Without the hash all is as it was before there was one; a set of scales that is gone shows. */
+static void the_hash_of_scales_may_be_absent(void **state) {
+  (void)state;
+  char original[512], path[512];
+  write_hashed(scratch_path("scaled.h5", original));
+  hid_t file = open_copy(original, scratch_path("unscaled.h5", path));
+  assert_true(H5Ldelete(file, "/cases/main/scales/exact/chain", H5P_DEFAULT) >= 0);
+  H5Fclose(file);
+  expect_verdicts(path, 1, 1, 0, "a set gone");
+  file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+  drop_attribute(file, "/", "scales_hash");
+  H5Fclose(file);
+  expect_verdicts(path, 1, 1, -1, "no hash");
   unlink(original);
   unlink(path);
 }
@@ -117,7 +160,7 @@ static void notes_are_not_hashed(void **state) {
   set_text(file, "/", "note", "another");
   set_text(file, "/", "generator", "somebody");
   H5Fclose(file);
-  expect_verdicts(path, 1, 1, "note");
+  expect_verdicts(path, 1, 1, 1, "note");
   unlink(original);
   unlink(path);
 }
@@ -137,13 +180,15 @@ static void cases_sort_as_paths(void **state) {
 static void several_cases_hash_alike_in_any_order(void **state) {
   (void)state;
   static const char *const names[2][3] = {{"a", "a b", "a0"}, {"a0", "a", "a b"}};
-  char path[512], hashes[2][65], values[2][65];
+  char path[512];
+  DflashGoldenHashes hashes[2];
   DflashGolden *golden = open_golden(FIXTURE("operations"));
   const DflashWeights *weights = dflash_golden_weights(golden);
   const DflashGeometry *g = dflash_golden_geometry(golden);
   DflashWeightSet set = {.weights = *weights, .layers = (DflashLayerWeights *)weights->layers};
   DflashCase c;
   load_case(golden, &c);
+  add_scales(&c, g);
   char *kept = c.name;
   for (int round = 0; round < 2; round++) {
     DflashGoldenWriter *writer;
@@ -160,11 +205,10 @@ static void several_cases_hash_alike_in_any_order(void **state) {
       c.anchor_token = names[round][i][strlen(names[round][i]) - 1];
       assert_int_equal(dflash_golden_write_case(writer, &c, NULL), DFLASH_OK);
     }
-    assert_int_equal(dflash_golden_commit(writer, hashes[round], values[round], NULL), DFLASH_OK);
+    assert_int_equal(dflash_golden_commit(writer, &hashes[round], NULL), DFLASH_OK);
   }
   c.name = kept;
-  assert_string_equal(hashes[0], hashes[1]);
-  assert_string_equal(values[0], values[1]);
+  assert_memory_equal(&hashes[0], &hashes[1], sizeof hashes[0]);
   dflash_case_close(&c);
   dflash_golden_close(golden);
   assert_int_equal(read_everything(path, NULL), DFLASH_OK);
@@ -177,6 +221,8 @@ int main(void) {
       cmocka_unit_test(fixtures_have_the_hashes_that_python_computes),
       cmocka_unit_test(each_hash_covers_its_part),
       cmocka_unit_test(a_stored_hash_may_be_absent_or_wrong),
+      cmocka_unit_test(scales_have_the_hash_that_python_computes),
+      cmocka_unit_test(the_hash_of_scales_may_be_absent),
       cmocka_unit_test(notes_are_not_hashed),
       cmocka_unit_test(cases_sort_as_paths),
       cmocka_unit_test(several_cases_hash_alike_in_any_order),

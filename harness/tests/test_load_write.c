@@ -67,30 +67,6 @@ static void expect_same_weights(const DflashGolden *a, const DflashGolden *b) {
   assert_memory_equal(left->inv_freq, right->inv_freq, (size_t)g->head_dim / 2 * sizeof(float));
 }
 
-/* A scale whose values tell where they belong. */
-static float *made_scale(int64_t count, float seed) {
-  float *values = dflash_alloc((size_t)count, sizeof *values);
-  assert_non_null(values);
-  for (int64_t i = 0; i < count; i++) values[i] = seed + (float)i * 0x1p-10f;
-  return values;
-}
-
-static void add_scales(DflashCase *c, const DflashGeometry *g) {
-  for (int64_t layer = 0; layer < c->layers; layer++) {
-    DflashValue *value = dflash_case_value(c, DFLASH_STAGE_ATTN_MIX, layer);
-    value->alone = made_scale(value->rows * value->width, 1);
-    value->alone_owned = true;
-    value = &c->held_v[layer];
-    value->chain = made_scale(value->rows * value->width, (float)layer);
-    value->chain_owned = true;
-  }
-  DflashValue *logits = dflash_case_value(c, DFLASH_STAGE_HEAD_LOGITS, 0);
-  logits->chain = made_scale(logits->rows * logits->width, 9);
-  logits->chain_owned = true;
-  c->tokens.alone = made_scale(c->sizes.n_draft * g->selector_top, 3);
-  c->tokens.chain = made_scale(c->sizes.n_draft * g->selector_top, 4);
-}
-
 static void add_i8(DflashCase *c) {
   c->stages_i8 = dflash_alloc((size_t)(DFLASH_STAGE_COUNT * c->layers), sizeof *c->stages_i8);
   assert_non_null(c->stages_i8);
@@ -104,21 +80,24 @@ static void add_i8(DflashCase *c) {
 }
 
 static void expect_round_trip(DflashGolden *golden, const DflashCase *c, const char *path) {
-  char inputs[65], values[65];
+  DflashGoldenHashes hashes;
   DflashError error = {0};
-  if (write_copy(golden, c, path, inputs, values, &error) != DFLASH_OK) fail_msg("%s", error.message);
+  if (write_copy(golden, c, path, &hashes, &error) != DFLASH_OK) fail_msg("%s", error.message);
   DflashGolden *again = open_golden(path);
   DflashCase d;
   load_case(again, &d);
   expect_same_weights(golden, again);
   expect_same_case(c, &d, dflash_golden_geometry(golden));
   assert_string_equal(dflash_golden_attribute(again, "note"), dflash_golden_attribute(golden, "note"));
-  assert_string_equal(dflash_golden_attribute(again, "inputs_hash"), inputs);
-  assert_string_equal(dflash_golden_attribute(again, "values_hash"), values);
-  int inputs_match, values_match;
+  assert_string_equal(dflash_golden_attribute(again, "inputs_hash"), hashes.inputs);
+  assert_string_equal(dflash_golden_attribute(again, "values_hash"), hashes.values);
+  assert_string_equal(dflash_golden_attribute(again, "scales_hash"), hashes.scales);
+  int inputs_match, values_match, scales_match;
   assert_int_equal(dflash_golden_check_hashes(again, &inputs_match, &values_match, NULL), DFLASH_OK);
   assert_int_equal(inputs_match, 1);
   assert_int_equal(values_match, 1);
+  assert_int_equal(dflash_golden_check_scales_hash(again, &scales_match, NULL), DFLASH_OK);
+  assert_int_equal(scales_match, 1);
   dflash_case_close(&d);
   dflash_golden_close(again);
 }
@@ -154,16 +133,17 @@ static void scales_and_i8_values_come_back(void **state) {
 
 static void equal_calls_give_equal_bytes(void **state) {
   (void)state;
-  char first[512], second[512], inputs[65], values[65], *a, *b;
+  char first[512], second[512], *a, *b;
+  DflashGoldenHashes hashes;
   uint64_t a_size, b_size;
   DflashGolden *golden = open_golden(FIXTURE("tiny-f32"));
   DflashCase c;
   load_case(golden, &c);
   scratch_path("first.h5", first);
   scratch_path("second.h5", second);
-  assert_int_equal(write_copy(golden, &c, first, inputs, values, NULL), DFLASH_OK);
+  assert_int_equal(write_copy(golden, &c, first, &hashes, NULL), DFLASH_OK);
   sleep(1); /* a time stamp would differ now */
-  assert_int_equal(write_copy(golden, &c, second, inputs, values, NULL), DFLASH_OK);
+  assert_int_equal(write_copy(golden, &c, second, &hashes, NULL), DFLASH_OK);
   assert_int_equal(dflash_read_file(first, (uint64_t)1 << 30, &a, &a_size, NULL), DFLASH_OK);
   assert_int_equal(dflash_read_file(second, (uint64_t)1 << 30, &b, &b_size, NULL), DFLASH_OK);
   assert_int_equal(a_size, b_size);
@@ -190,12 +170,13 @@ static herr_t check_alignment(hid_t group, const char *name, const H5O_info_t *i
 
 static void datasets_are_aligned(void **state) {
   (void)state;
-  char path[512], inputs[65], values[65];
+  char path[512];
+  DflashGoldenHashes hashes;
   int seen = 0;
   DflashGolden *golden = open_golden(FIXTURE("odd-groups"));
   DflashCase c;
   load_case(golden, &c);
-  assert_int_equal(write_copy(golden, &c, scratch_path("aligned.h5", path), inputs, values, NULL), DFLASH_OK);
+  assert_int_equal(write_copy(golden, &c, scratch_path("aligned.h5", path), &hashes, NULL), DFLASH_OK);
   hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
   assert_true(H5Ovisit(file, H5_INDEX_NAME, H5_ITER_NATIVE, check_alignment, &seen) >= 0);
   assert_true(seen > 80);
@@ -214,7 +195,8 @@ static void expect_no_file(const char *path) {
 
 static void a_case_without_values_is_refused(void **state) {
   (void)state;
-  char path[512], inputs[65], values[65];
+  char path[512];
+  DflashGoldenHashes hashes;
   DflashError error = {0};
   DflashGolden *golden = open_golden(FIXTURE("tiny-f32"));
   DflashCase c;
@@ -222,8 +204,7 @@ static void a_case_without_values_is_refused(void **state) {
   DflashValue *value = dflash_case_value(&c, DFLASH_STAGE_MLP_ACT, 1);
   float *kept = value->data;
   value->data = NULL;
-  assert_int_equal(write_copy(golden, &c, scratch_path("lacking.h5", path), inputs, values, &error),
-                   DFLASH_INVALID_ARGUMENT);
+  assert_int_equal(write_copy(golden, &c, scratch_path("lacking.h5", path), &hashes, &error), DFLASH_INVALID_ARGUMENT);
   assert_non_null(strstr(error.message, "/cases/main/stages/mlp.act/1"));
   expect_no_file(path);
   value->data = kept;
@@ -233,7 +214,8 @@ static void a_case_without_values_is_refused(void **state) {
 
 static void a_missing_weight_shows_at_commit(void **state) {
   (void)state;
-  char path[512], inputs[65], values[65];
+  char path[512];
+  DflashGoldenHashes hashes;
   DflashError error = {0};
   DflashGoldenWriter *writer;
   DflashGolden *golden = open_golden(FIXTURE("tiny-f32"));
@@ -242,7 +224,7 @@ static void a_missing_weight_shows_at_commit(void **state) {
                    DFLASH_OK);
   assert_int_equal(dflash_golden_write_weight(writer, "fc.weight", &dflash_golden_weights(golden)->fc, NULL),
                    DFLASH_OK);
-  assert_int_equal(dflash_golden_commit(writer, inputs, values, &error), DFLASH_INVALID_DATA);
+  assert_int_equal(dflash_golden_commit(writer, &hashes, &error), DFLASH_INVALID_DATA);
   assert_non_null(strstr(error.message, "/weights/hidden_norm.weight: missing"));
   assert_null(strstr(error.message, ".tmp-"));
   expect_no_file(path);
@@ -275,15 +257,15 @@ static void wrong_calls_are_refused(void **state) {
 static void case_names_must_fit_a_path(void **state) {
   (void)state;
   static const char *const names[] = {"", ".", "..", "a/b", "line\nbreak"};
-  char path[512], inputs[65], values[65], *kept;
+  char path[512], *kept;
+  DflashGoldenHashes hashes;
   DflashGolden *golden = open_golden(FIXTURE("tiny-f32"));
   DflashCase c;
   load_case(golden, &c);
   kept = c.name;
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     c.name = (char *)names[i];
-    assert_int_equal(write_copy(golden, &c, scratch_path("names.h5", path), inputs, values, NULL),
-                     DFLASH_INVALID_ARGUMENT);
+    assert_int_equal(write_copy(golden, &c, scratch_path("names.h5", path), &hashes, NULL), DFLASH_INVALID_ARGUMENT);
   }
   c.name = kept;
   dflash_case_close(&c);

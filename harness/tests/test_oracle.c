@@ -36,6 +36,15 @@ static void test_exp(void **state) {
   assert_true(isnan(dflash_oracle_exp(NAN)));
 }
 
+static void test_log(void **state) {
+  (void)state;
+  for (int i = 2; i < 20000; i++) {
+    assert_true(units_off(dflash_oracle_log(i), logl((long double)i)) <= 3);
+    assert_true(units_off(dflash_oracle_log(ldexp(i, i % 1900 - 1000)), logl(ldexpl(i, i % 1900 - 1000))) <= 3);
+  }
+  assert_true(dflash_oracle_log(1) == 0);
+}
+
 static void check_angle(float angle) {
   double sine, cosine;
   dflash_oracle_sincos(angle, &sine, &cosine);
@@ -384,6 +393,7 @@ static void test_act_far(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_exp),
+                                     cmocka_unit_test(test_log),
                                      cmocka_unit_test(test_sincos),
                                      cmocka_unit_test(test_tiles),
                                      cmocka_unit_test(test_definitions),

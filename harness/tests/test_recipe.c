@@ -23,6 +23,7 @@ static void expect_equal(const DflashRecipe *a, const DflashRecipe *b) {
   assert_true(a->head_width == b->head_width && a->context == b->context);
   assert_string_equal(a->weights_path ? a->weights_path : "", b->weights_path ? b->weights_path : "");
   assert_string_equal(a->head_path ? a->head_path : "", b->head_path ? b->head_path : "");
+  assert_string_equal(a->target_hash ? a->target_hash : "any", b->target_hash ? b->target_hash : "any");
   assert_int_equal(a->allow_untrusted, b->allow_untrusted);
 }
 
@@ -51,6 +52,7 @@ static void recipes_survive_json(void **state) {
   recipe.rows = 4, recipe.n_draft = 2, recipe.head_width = 100, recipe.context = 0;
   recipe.weights_path = "a \"quoted\" place.dflash.cmf";
   recipe.head_path = "target.cmf";
+  recipe.target_hash = "0xAb12";
   recipe.allow_untrusted = 1;
   snprintf(recipe.storage, sizeof recipe.storage, "bf16");
   expect_round_trip(&recipe);
@@ -140,6 +142,7 @@ static void hostile_recipes_are_refused(void **state) {
   expect_refusal("{\"preset\":\"tiny\",\"storage\":\"a storage with a very long name\"}", "storage");
   expect_refusal("{\"preset\":\"tiny\",\"generator\":2}", "generator 2");
   expect_refusal("{\"preset\":\"tiny\",\"allow_untrusted\":1}", "allow_untrusted");
+  expect_refusal("{\"preset\":\"tiny\",\"target_hash\":12}", "'target_hash' must be a text");
   expect_refusal("{\"preset\":\"tiny\",\"set\":{\"hiden\":\"8\"}}", "hiden");
   expect_refusal("{\"preset\":\"tiny\",\"set\":{\"hidden\":8}}", "set");
   expect_refusal("{\"preset\":\"tiny\",\"set\":[]}", "set");
