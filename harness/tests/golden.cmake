@@ -11,3 +11,8 @@ foreach(name oracle oracle_scale oracle_exact oracle_select evaluate)
   target_sources(test_${name} PRIVATE test_oracle_model.c test_oracle_f32.c test_oracle_naive.c)
 endforeach()
 set_tests_properties(evaluate PROPERTIES LABELS "golden")
+
+# golden make, as a user runs it
+dflash_test(golden_make LIBS dflash_load LABELS cli TIMEOUT 300)
+target_sources(test_golden_make PRIVATE program.c)
+add_dependencies(test_golden_make dflash-harness)
