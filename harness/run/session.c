@@ -19,13 +19,17 @@ DflashStatus dflash_session_golden(DflashSession *session, DflashError *error) {
   return DFLASH_OK;
 }
 
-/* A flipped bit in a golden value would look like a backend's error. */
+/* A flipped bit in a golden value would look like a backend's error, one in an error scale might hide it. */
 DflashStatus dflash_session_hashes(DflashSession *session, DflashError *error) {
-  int inputs, values;
+  int inputs, values, scales = -1;
   DflashStatus status = dflash_golden_check_hashes(session->golden, &inputs, &values, error);
-  if (status != DFLASH_OK || (inputs != 0 && values != 0)) return status;
+  if (status == DFLASH_OK) status = dflash_golden_check_scales_hash(session->golden, &scales, error);
+  if (status != DFLASH_OK || (inputs != 0 && values != 0 && scales != 0)) return status;
   return dflash_error_set(error, DFLASH_INVALID_DATA, "%s: %s does not match the file's contents: the file is damaged",
-                          session->file, inputs == 0 ? "inputs_hash" : "values_hash");
+                          session->file,
+                          inputs == 0   ? "inputs_hash"
+                          : values == 0 ? "values_hash"
+                                        : "scales_hash");
 }
 
 static DflashModelDesc describe(const DflashSession *session) {
