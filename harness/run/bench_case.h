@@ -7,6 +7,7 @@
 #include "time/sample.h"
 
 #define DFLASH_BENCH_SPANS 4096
+#define DFLASH_BENCH_READS 512
 
 /* Channels of a sample: whole block by the device's clock, wall and CPU time of the call, the stamped block,
  * then one per span. */
@@ -24,6 +25,9 @@ typedef struct DflashBenchCase {
   float *round_rows; /* [round, tap_width] */
   DflashSamples samples;
   DflashClockProof proof;
+  double read_beside[DFLASH_BENCH_READS]; /* streaming reads taken between the samples */
+  int64_t read_count;
+  uint64_t read_done_ns, read_cost_ns;
   double read_rate, matrix_rate; /* of the device, 0: not known */
   uint64_t resolution_ns;
   int clock;
@@ -31,6 +35,14 @@ typedef struct DflashBenchCase {
   uint64_t told_ns;     /* when the parent last heard of the sampling */
   DflashDeviceState before, after;
 } DflashBenchCase;
+
+/* Bytes and operations of a whole block, context stages left out: weights as held, activations once. */
+typedef struct DflashWork {
+  double bytes, operations;
+} DflashWork;
+DflashWork dflash_bench_block_work(const DflashBenchCase *bench);
+/* 1 when the block may live in the last-level cache: its bytes are below 4 times that, and nothing evicts. */
+int dflash_bench_is_hot(const DflashBenchCase *bench);
 
 DflashStatus dflash_bench_case(DflashSession *session, int64_t index, DflashError *error);
 

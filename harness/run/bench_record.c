@@ -27,16 +27,12 @@ static cJSON *statistics_object(const DflashBenchCase *bench, int64_t channel, D
   return object;
 }
 
-typedef struct Work {
-  double bytes, operations;
-} Work;
-
 /* Bytes and operations of one span: its stage, and those that run fused in its dispatch. */
-static Work stage_work(const DflashBenchCase *bench, int32_t stage, int64_t layer) {
+static DflashWork stage_work(const DflashBenchCase *bench, int32_t stage, int64_t layer) {
   const DflashCaseRun *run = &bench->run;
   const DflashGeometry *g = run->session->geometry;
   const DflashStageInfo *own = dflash_case_info(run, stage, layer);
-  Work work = {0};
+  DflashWork work = {0};
   int32_t other;
   int64_t at;
   for (int64_t i = 0; dflash_stage_walk(g, i, &other, &at); i++) {
@@ -49,10 +45,10 @@ static Work stage_work(const DflashBenchCase *bench, int32_t stage, int64_t laye
   return work;
 }
 
-static Work block_work(const DflashBenchCase *bench) {
+DflashWork dflash_bench_block_work(const DflashBenchCase *bench) {
   const DflashCaseRun *run = &bench->run;
   const DflashGeometry *g = run->session->geometry;
-  Work work = {0};
+  DflashWork work = {0};
   int32_t stage;
   int64_t layer;
   for (int64_t i = 0; dflash_stage_walk(g, i, &stage, &layer); i++) {
@@ -65,7 +61,7 @@ static Work block_work(const DflashBenchCase *bench) {
 }
 
 /* bandwidth, rate and their shares of this device's roofline; ns is a median. */
-static void add_rates(const DflashBenchCase *bench, cJSON *object, Work work, double ns) {
+static void add_rates(const DflashBenchCase *bench, cJSON *object, DflashWork work, double ns) {
   cJSON_AddNumberToObject(object, "bytes", work.bytes);
   cJSON_AddNumberToObject(object, "operations", work.operations);
   double seconds = ns * 1e-9, read = 0, matrix = 0;
@@ -128,17 +124,17 @@ static int by_value(const void *a, const void *b) {
 }
 
 /* The median over samples of the sum of a group's spans (all spans for group -1). */
-static double group_median(const DflashBenchCase *bench, int32_t group, Work *work) {
+static double group_median(const DflashBenchCase *bench, int32_t group, DflashWork *work) {
   int64_t n = bench->samples.n;
   double *sums = calloc((size_t)n + 1, sizeof *sums);
-  *work = (Work){0};
+  *work = (DflashWork){0};
   if (sums == NULL) return 0;
   for (uint32_t i = 0; i < bench->span_count; i++) {
     int32_t own = dflash_stage_row(bench->spans[i].stage)->group;
     if (group >= 0 ? own != group : own == DFLASH_GROUP_CONTEXT) continue;
     const double *channel = dflash_samples_channel(&bench->samples, DFLASH_CHANNEL_SPANS + i);
     for (int64_t k = 0; k < n; k++) sums[k] += channel[k];
-    Work one = stage_work(bench, bench->spans[i].stage, bench->spans[i].layer);
+    DflashWork one = stage_work(bench, bench->spans[i].stage, bench->spans[i].layer);
     work->bytes += one.bytes;
     work->operations += one.operations;
   }
@@ -151,7 +147,7 @@ static double group_median(const DflashBenchCase *bench, int32_t group, Work *wo
 static void add_groups(const DflashBenchCase *bench, cJSON *record, double block_ns) {
   cJSON *groups = cJSON_AddArrayToObject(record, "groups");
   for (int32_t group = 0; group < DFLASH_GROUP_COUNT; group++) {
-    Work work;
+    DflashWork work;
     double ns = group_median(bench, group, &work);
     if (ns <= 0) continue;
     cJSON *object = cJSON_CreateObject();
@@ -179,24 +175,44 @@ static void add_block(const DflashBenchCase *bench, cJSON *record, double *block
   cJSON_AddItemToObject(block, "device", statistics_object(bench, DFLASH_CHANNEL_DEVICE, &device));
   cJSON_AddItemToObject(block, "wall", statistics_object(bench, DFLASH_CHANNEL_WALL, NULL));
   cJSON_AddItemToObject(block, "cpu", statistics_object(bench, DFLASH_CHANNEL_CPU, NULL));
-  add_rates(bench, block, block_work(bench), device.median);
+  add_rates(bench, block, dflash_bench_block_work(bench), device.median);
   *block_ns = device.median;
+}
+
+int dflash_bench_is_hot(const DflashBenchCase *bench) {
+  const DflashSession *session = bench->run.session;
+  long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  if (session->options->cold || !session->device.is_cpu || cache <= 0) return 0;
+  return dflash_bench_block_work(bench).bytes < 4.0 * (double)cache;
 }
 
 /* A whole cold block cannot be faster than a streaming read of its bytes. */
 static void add_plausibility(const DflashBenchCase *bench, cJSON *record, double block_ns) {
-  const DflashRunOptions *o = bench->run.session->options;
-  long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  Work work = block_work(bench);
-  bool hot = !o->cold && bench->run.session->device.is_cpu && cache > 0 && work.bytes < 4.0 * (double)cache;
-  cJSON_AddBoolToObject(record, "cold", o->cold);
-  cJSON_AddBoolToObject(record, "cache_hot", hot);
-  double floor_ns = bench->read_rate > 0 ? work.bytes / (1.05 * bench->read_rate) * 1e9 : 0;
-  if (!o->cold || block_ns >= floor_ns) return;
+  bool cold = bench->run.session->options->cold != 0;
+  cJSON_AddBoolToObject(record, "cold", cold);
+  cJSON_AddBoolToObject(record, "cache_hot", dflash_bench_is_hot(bench));
+  double bytes = dflash_bench_block_work(bench).bytes;
+  double floor_ns = bench->read_rate > 0 ? bytes / (1.05 * bench->read_rate) * 1e9 : 0;
+  if (!cold || block_ns >= floor_ns) return;
   char text[200];
   snprintf(text, sizeof text, "refused: a cold block of %.4g ms, but a streaming read of its bytes takes %.4g ms",
            block_ns * 1e-6, floor_ns * 1.05e-6);
   cJSON_AddStringToObject(record, "implausible", text);
+}
+
+/* The best reading, and the median of those between the samples: what the memory gave while the block ran. */
+static void add_roofline(const DflashBenchCase *bench, cJSON *record) {
+  cJSON *roofline = cJSON_AddObjectToObject(record, "roofline");
+  if (bench->read_rate > 0) cJSON_AddNumberToObject(roofline, "read_bytes_per_s", bench->read_rate);
+  if (bench->matrix_rate > 0) cJSON_AddNumberToObject(roofline, "matrix_operations_per_s", bench->matrix_rate);
+  if (bench->read_count == 0) return;
+  DflashStatistics reads;
+  dflash_statistics(bench->read_beside, bench->read_count, &reads);
+  cJSON_AddNumberToObject(roofline, "read_beside_bytes_per_s", reads.median);
+  cJSON_AddNumberToObject(roofline, "reads_beside", (double)reads.n);
+  cJSON *block = cJSON_GetObjectItem(record, "block");
+  double bandwidth = cJSON_GetNumberValue(cJSON_GetObjectItem(block, "bandwidth"));
+  cJSON_AddNumberToObject(block, "share_read_beside", bandwidth / reads.median);
 }
 
 static void add_head(const DflashBenchCase *bench, cJSON *record) {
@@ -219,11 +235,17 @@ static void add_head(const DflashBenchCase *bench, cJSON *record) {
 
 static void add_overhead(const DflashBenchCase *bench, cJSON *record, double block_ns) {
   DflashStatistics stamped;
-  Work work;
+  DflashWork work;
   cJSON_AddItemToObject(record, "stamped", statistics_object(bench, DFLASH_CHANNEL_STAMPED, &stamped));
   if (block_ns <= 0) return;
   cJSON_AddNumberToObject(record, "overhead_share", stamped.median / block_ns - 1);
-  cJSON_AddNumberToObject(record, "sum_share", group_median(bench, -1, &work) / block_ns);
+  double sum = group_median(bench, -1, &work) / block_ns;
+  cJSON_AddNumberToObject(record, "sum_share", sum);
+  if (fabs(sum - 1) <= 0.05) return;
+  char text[160];
+  snprintf(text, sizeof text, "the stages sum to %.1f%% of the unstamped block: %s", 100 * sum,
+           sum > 1 ? "they overlap, or stamping slows them" : "work between them is in no stage");
+  cJSON_AddStringToObject(record, "stages_note", text);
 }
 
 cJSON *dflash_bench_record(const DflashBenchCase *bench) {
@@ -234,9 +256,7 @@ cJSON *dflash_bench_record(const DflashBenchCase *bench) {
   add_block(bench, record, &block_ns);
   add_overhead(bench, record, block_ns);
   add_plausibility(bench, record, block_ns);
-  cJSON *roofline = cJSON_AddObjectToObject(record, "roofline");
-  if (bench->read_rate > 0) cJSON_AddNumberToObject(roofline, "read_bytes_per_s", bench->read_rate);
-  if (bench->matrix_rate > 0) cJSON_AddNumberToObject(roofline, "matrix_operations_per_s", bench->matrix_rate);
+  add_roofline(bench, record);
   cJSON *stages = cJSON_AddArrayToObject(record, "stages");
   for (uint32_t i = 0; i < bench->span_count; i++) cJSON_AddItemToArray(stages, stage_object(bench, i));
   add_groups(bench, record, block_ns);

@@ -128,6 +128,11 @@ static void print_roofline(const DflashConsole *console, const cJSON *record) {
   fprintf(console->file, "%*sroofline: read %s GB/s, matrix %s GFLOP/s\n", INDENT, "",
           dflash_show_giga(dflash_field_number(roofline, "read_bytes_per_s"), read),
           dflash_show_giga(dflash_field_number(roofline, "matrix_operations_per_s"), matrix));
+  if (dflash_field(roofline, "read_beside_bytes_per_s"))
+    fprintf(console->file, "%*sbetween the samples: read %s GB/s (median of %.0f), of which the block has %s\n", INDENT,
+            "", dflash_show_giga(dflash_field_number(roofline, "read_beside_bytes_per_s"), read),
+            dflash_field_number(roofline, "reads_beside"),
+            dflash_show_share(dflash_field_number(block, "share_read_beside"), of_read));
   fprintf(console->file, "%*sblock: %s, %s GFLOP; %s GB/s (%s of read), %s GFLOP/s (%s of matrix)\n", INDENT, "",
           dflash_show_bytes(dflash_field_number(block, "bytes"), bytes),
           dflash_show_giga(dflash_field_number(block, "operations"), operations),
@@ -149,6 +154,8 @@ static void print_end(const DflashConsole *console, const cJSON *record) {
                     dflash_show_time(dflash_field_number(clock, "cost_ns"), cost),
                     dflash_field_text(record, "stopped_by"));
   fputc('\n', console->file);
+  if (dflash_field(record, "stages_note"))
+    fprintf(console->file, "%*snote: %s\n", INDENT, "", dflash_field_text(record, "stages_note"));
   if (!*refused) return;
   dflash_table_text(console->file, console->coloured, DFLASH_COLOUR_BAD, "%*simplausible: %s", INDENT, "", refused);
   fputc('\n', console->file);

@@ -13,9 +13,10 @@ enum { MOST_FAILURES = 8, INDENT = 4 };
 static void print_heading(DflashConsole *console, const cJSON *record) {
   char *line = NULL;
   const char *device = dflash_field_text(record, "device");
-  if (asprintf(&line, "%s: %s%s%s, profile %s, %s", dflash_field_text(record, "file"),
+  const char *modes = dflash_field_text(record, "modes");
+  if (asprintf(&line, "%s: %s%s%s, profile %s%s%s", dflash_field_text(record, "file"),
                dflash_field_text(record, "backend"), *device ? " on " : "", device,
-               dflash_field_text(record, "profile"), dflash_field_text(record, "modes")) < 0)
+               dflash_field_text(record, "profile"), *modes ? ", " : "", modes) < 0)
     return;
   dflash_console_once(console, &console->heading, line);
 }
@@ -59,7 +60,7 @@ static void add_remarks(DflashTable *table, const cJSON *verdict) {
   const char *note = dflash_field_text(verdict, "note");
   double runs = dflash_field_number(verdict, "runs");
   char repeated[64] = "";
-  if (!isnan(runs))
+  if (dflash_field_number(verdict, "failed_runs") > 0)
     snprintf(repeated, sizeof repeated, " [%.0f of %.0f runs failed]", dflash_field_number(verdict, "failed_runs"),
              runs);
   dflash_table_cell(table, DFLASH_COLOUR_NONE, "%s%s%s%s%s%s%s", pattern, *covered ? "by " : "", covered,
@@ -145,6 +146,15 @@ static void print_text(const DflashConsole *console, const char *label, const ch
   fputc('\n', console->file);
 }
 
+/* A verdict's note that was printed says the same. */
+static bool is_told(const DflashConsole *console, const char *message) {
+  const cJSON *verdict;
+  cJSON_ArrayForEach(verdict, console->verdicts) {
+    if (strcmp(dflash_field_text(verdict, "note"), message) == 0) return true;
+  }
+  return false;
+}
+
 void dflash_console_case(DflashConsole *console, const cJSON *record) {
   print_heading(console, record);
   print_line(console, record);
@@ -153,6 +163,7 @@ void dflash_console_case(DflashConsole *console, const cJSON *record) {
     fprintf(console->file, "%*s%d more failures, inherited or past the first %d; --verbose shows all\n", INDENT, "",
             left_out, MOST_FAILURES);
   if (!console->verbose) print_notable(console);
-  print_text(console, "", dflash_field_text(record, "message"));
+  if (!is_told(console, dflash_field_text(record, "message")))
+    print_text(console, "", dflash_field_text(record, "message"));
   print_text(console, "reproduce: ", dflash_field_text(record, "reproduce"));
 }
