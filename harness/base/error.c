@@ -67,6 +67,8 @@ int dflash_status_exit(DflashStatus status) {
   case DFLASH_UNSUPPORTED:
   case DFLASH_UNAVAILABLE:
     return DFLASH_EXIT_UNAVAILABLE;
+  case DFLASH_OUT_OF_MEMORY:
+    return DFLASH_EXIT_CANNOT_TELL;
   default:
     return DFLASH_EXIT_WRONG;
   }

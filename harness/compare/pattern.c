@@ -99,22 +99,20 @@ static Span find_span(const int64_t *bad, int64_t count, int64_t unit) {
 /* A regular span in words; false when the set has no shape worth naming. */
 static bool name_span(const Span *s, const char *unit, char *text, size_t size) {
   long long first = s->first, last = s->last, step = s->step;
+  bool shaped = s->count == 1 || (s->regular && s->count < s->of && (step == 1 || s->count > 2));
+  if (!shaped) return false;
   if (s->count == 1)
     snprintf(text, size, "one %s (%lld)", unit, first);
-  else if (!s->regular || s->count == s->of)
-    return false;
-  else if (step > 1 && s->count > 2)
+  else if (step > 1)
     snprintf(text, size, "every %lld%s %s from %lld to %lld", step,
              step == 2   ? "nd"
              : step == 3 ? "rd"
                          : "th",
              unit, first, last);
-  else if (step == 1 && s->last == s->of - 1)
+  else if (s->last == s->of - 1)
     snprintf(text, size, "%s %lld and all after it", unit, first);
-  else if (step == 1)
-    snprintf(text, size, "%ss %lld to %lld", unit, first, last);
   else
-    return false;
+    snprintf(text, size, "%ss %lld to %lld", unit, first, last);
   return true;
 }
 

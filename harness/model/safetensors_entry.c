@@ -86,7 +86,7 @@ static DflashStatus check_bytes(const DflashSafetensorsEntry *entry, const Dtype
 
 DflashStatus dflash_safetensors_entry(const cJSON *item, DflashSafetensorsEntry *entry, DflashError *error) {
   *entry = (DflashSafetensorsEntry){.name = item->string, .dtype = dflash_json_text(item, "dtype")};
-  int64_t elements;
+  int64_t elements = 0;
   if (entry->dtype == NULL)
     return dflash_error_set(error, DFLASH_INVALID_DATA, "tensor %.200s: dtype is absent", entry->name);
   const Dtype *dtype = find_dtype(entry->dtype);

@@ -80,7 +80,7 @@ DflashStatus dflash_shards_open(const char *path, DflashShards *shards, DflashEr
   char *first = NULL;
   *shards = (DflashShards){0};
   DflashStatus status = split_path(path, shards, &first, error);
-  if (status == DFLASH_OK && is_index(first)) {
+  if (status == DFLASH_OK && first != NULL && is_index(first)) {
     status = read_index(shards, first, error);
   } else if (status == DFLASH_OK) {
     shards->single = first;

@@ -97,7 +97,7 @@ static void weights_must_be_weights(void **state) {
 
 /* A safetensors file of one tensor of zeros. */
 static void write_tensor(const char *path, const char *name, const char *dtype, int rows, int cols, int width) {
-  size_t bytes = (size_t)(rows * cols * width);
+  size_t bytes = (size_t)rows * (size_t)cols * (size_t)width;
   char *file = calloc(1, 512 + bytes);
   assert_non_null(file);
   int length = snprintf(file + 8, 504, "{\"%s\":{\"dtype\":\"%s\",\"shape\":[%d,%d],\"data_offsets\":[0,%zu]}}", name,

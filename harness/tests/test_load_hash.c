@@ -202,7 +202,7 @@ static void several_cases_hash_alike_in_any_order(void **state) {
     assert_int_equal(dflash_golden_write_weight(writer, "/target/head", &weights->head, NULL), DFLASH_OK);
     for (int i = 0; i < 3; i++) {
       c.name = (char *)names[round][i];
-      c.anchor_token = names[round][i][strlen(names[round][i]) - 1];
+      c.anchor_token = (unsigned char)names[round][i][strlen(names[round][i]) - 1];
       assert_int_equal(dflash_golden_write_case(writer, &c, NULL), DFLASH_OK);
     }
     assert_int_equal(dflash_golden_commit(writer, &hashes[round], NULL), DFLASH_OK);

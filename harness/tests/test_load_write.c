@@ -5,11 +5,13 @@
 
 static void expect_bytes(const void *a, const void *b, size_t bytes) {
   assert_int_equal(a == NULL, b == NULL);
-  if (a && b) assert_memory_equal(a, b, bytes);
+  if (a != NULL && b != NULL) assert_memory_equal(a, b, bytes);
 }
 
 static void expect_values(const DflashValue *a, const DflashValue *b, int64_t count) {
-  for (int64_t i = 0; i < count; i++) {
+  assert_non_null(a);
+  assert_non_null(b);
+  for (int64_t i = 0; a != NULL && b != NULL && i < count; i++) {
     size_t bytes = (size_t)(a[i].rows * a[i].width) * sizeof(float);
     assert_int_equal(a[i].rows, b[i].rows);
     assert_int_equal(a[i].width, b[i].width);
