@@ -58,6 +58,10 @@ static DflashStatus bad_value(const DflashArgument *argument, const char *value,
                           argument->name, value, form);
 }
 
+static bool takes_one_value(const DflashArgument *argument) {
+  return argument->kind != DFLASH_ARGUMENT_FLAG && argument->kind != DFLASH_ARGUMENT_CALL;
+}
+
 static DflashStatus take(const DflashArgument *argument, const char *value, DflashError *error) {
   switch (argument->kind) {
   case DFLASH_ARGUMENT_FLAG:
@@ -112,6 +116,7 @@ DflashStatus dflash_arguments_parse(int argc, char **argv, const char *usage, co
   }
   name_options(table, count, names);
   DflashStatus status = DFLASH_OK;
+  bool seen[TABLE_MAX] = {false};
   *helped = 0;
   optind = 0;
   opterr = 0;
@@ -124,7 +129,13 @@ DflashStatus dflash_arguments_parse(int argc, char **argv, const char *usage, co
       *helped = 1;
       break;
     }
-    status = i >= 0 ? take(&table[i], optarg, error) : refuse(argv, found == ':', error);
+    if (i < 0)
+      status = refuse(argv, found == ':', error);
+    else if (seen[i] && takes_one_value(&table[i]))
+      status = dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "option --%s is given twice", names->long_name[i]);
+    else
+      status = take(&table[i], optarg, error);
+    if (i >= 0) seen[i] = true;
   }
   *operands = argc - optind;
   memmove(argv + 1, argv + optind, (size_t)*operands * sizeof *argv);

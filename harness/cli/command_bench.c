@@ -14,10 +14,12 @@ static const char usage[] =
 int dflash_command_bench(int argc, char **argv) {
   DflashRunArguments a;
   dflash_run_arguments_init(&a);
+  a.options.round = -1;
   DflashArgument table[32] = {
       {"confidence", "SHARE", "sample until the 95% interval of the median is within this share (1%)",
        DFLASH_ARGUMENT_SHARE, &a.options.confidence, 0},
-      {"budget", "TIME", "or until this much time has passed (60s)", DFLASH_ARGUMENT_SECONDS, &a.options.budget_s, 0},
+      {"budget", "TIME", "or until this much time has passed (60s); the roofline and library calls come on top",
+       DFLASH_ARGUMENT_SECONDS, &a.options.budget_s, 0},
       {"warmup", "N", "blocks before the first sample (2)", DFLASH_ARGUMENT_NUMBER, &a.options.warmup, 0},
       {"max-samples", "N", "stop after N samples (0: no such limit)", DFLASH_ARGUMENT_NUMBER, &a.options.max_samples,
        0},
@@ -30,5 +32,8 @@ int dflash_command_bench(int argc, char **argv) {
   DflashStatus status = dflash_arguments_parse(argc, argv, usage, table, count, &operands, &helped, &error);
   if (helped) return DFLASH_EXIT_OK;
   if (status == DFLASH_OK) status = dflash_run_arguments_finish(&a, argv, operands, &error);
+  if (status == DFLASH_OK && a.options.round == 0)
+    status = dflash_error_set(&error, DFLASH_INVALID_ARGUMENT, "--round: a round pushes at least 1 row");
+  if (a.options.round < 0) a.options.round = 0;
   return status == DFLASH_OK ? dflash_run_bench(&a.options) : dflash_command_fail(&error);
 }

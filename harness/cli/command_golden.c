@@ -221,6 +221,9 @@ int dflash_command_golden(int argc, char **argv) {
     printf("usage: dflash-harness golden make|info|check ... ; each has --help\n");
     return DFLASH_EXIT_OK;
   }
-  dflash_log(DFLASH_LOG_ERROR, "golden '%s' is unknown; there are make, info, check", what);
+  if (argc > 1)
+    dflash_log(DFLASH_LOG_ERROR, "golden '%s' is unknown; there are make, info, check", what);
+  else
+    dflash_log(DFLASH_LOG_ERROR, "golden needs one of make, info, check; each has --help");
   return DFLASH_EXIT_BAD_INPUT;
 }

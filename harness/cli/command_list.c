@@ -106,14 +106,38 @@ static int list_backends(const ListArguments *a) {
   return listing.exit;
 }
 
+static const char *input_name(int32_t input) {
+  switch (input) {
+  case DFLASH_STAGE_TAPS:
+    return "TAPS";
+  case DFLASH_STAGE_RESIDUAL:
+    return "RESIDUAL";
+  case DFLASH_STAGE_LAST:
+    return "LAST";
+  case DFLASH_STAGE_HELD_K:
+    return "HELD_K";
+  case DFLASH_STAGE_HELD_V:
+    return "HELD_V";
+  default:
+    return dflash_stage_row(input)->name;
+  }
+}
+
+static void print_inputs(const DflashStageRow *row) {
+  for (int i = 0; i < DFLASH_STAGE_INPUTS && row->inputs[i] != DFLASH_STAGE_NONE; i++)
+    printf("%s %s", i > 0 ? "," : " <-", input_name(row->inputs[i]));
+  putchar('\n');
+}
+
 static int list_stages(void) {
   static const char *const widths[] = {"hidden",       "heads*head_dim", "kv_heads*head_dim", "2*conv_kernel*groups",
                                        "intermediate", "head_width",     "selector_rank",     "selector_top"};
   static const char *const rows[] = {"rows of the push", "rows", "n_draft"};
   for (int32_t s = 0; s < DFLASH_STAGE_COUNT; s++) {
     const DflashStageRow *row = dflash_stage_row(s);
-    printf("%-16s %-10s [%s, %s], %s\n", row->name, row->scope == DFLASH_SCOPE_LAYER ? "per layer" : "once",
+    printf("%-16s %-10s [%s, %s], %s", row->name, row->scope == DFLASH_SCOPE_LAYER ? "per layer" : "once",
            rows[row->rows], widths[row->width], dflash_group_label(row->group));
+    print_inputs(row);
   }
   return DFLASH_EXIT_OK;
 }
@@ -173,6 +197,7 @@ int dflash_command_list(int argc, char **argv) {
   if (status == DFLASH_OK && (operands < 1 || operands > 2))
     status = dflash_error_set(&error, DFLASH_INVALID_ARGUMENT,
                               "list one of backends, devices, stages, presets, cases [FILE]");
+  if (status == DFLASH_OK) status = dflash_backend_check_search(a.search, &error);
   if (status != DFLASH_OK) return dflash_command_fail(&error);
   a.file = operands == 2 ? argv[2] : NULL;
   if (a.file != NULL && strcmp(argv[1], "cases") != 0)

@@ -61,7 +61,10 @@ static int run(int argc, char **argv) {
   }
   for (int i = 0; i < COMMANDS; i++)
     if (strcmp(name, commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
-  dflash_log(DFLASH_LOG_ERROR, "command '%s' is unknown; there are verify, bench, golden, list, and --help", name);
+  if (argc > 1)
+    dflash_log(DFLASH_LOG_ERROR, "command '%s' is unknown; there are verify, bench, golden, list, and --help", name);
+  else
+    dflash_log(DFLASH_LOG_ERROR, "no command is given; there are verify, bench, golden, list, and --help");
   return DFLASH_EXIT_BAD_INPUT;
 }
 

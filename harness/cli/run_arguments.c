@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "dflash/stages.h"
 #include "model/stage_table.h"
+#include "run/loader.h"
 
 void dflash_run_arguments_init(DflashRunArguments *a) {
   *a = (DflashRunArguments){.profile = "exact", .shard = "1/1", .context = "push"};
@@ -126,11 +127,14 @@ DflashStatus dflash_run_arguments_finish(DflashRunArguments *a, char **argv, int
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--backend is missing; 'list backends' shows them");
   if (o->resume && o->json == NULL)
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--resume needs --json: the file that it goes on with");
+  if ((o->json != NULL && strcmp(o->json, "-") == 0) || (o->junit != NULL && strcmp(o->junit, "-") == 0))
+    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--json and --junit write files; '-' is none");
   o->load_context = strcmp(a->context, "load") == 0;
   if (!o->load_context && strcmp(a->context, "push") != 0)
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--context: '%s' is neither push nor load", a->context);
   o->threads = (int)a->threads;
   DflashStatus status = check_files(o, error);
+  if (status == DFLASH_OK) status = dflash_backend_check_search(o->backend_path, error);
   if (status == DFLASH_OK) status = dflash_profile_parse(a->profile, &o->profile, error);
   if (status == DFLASH_OK && a->modes != NULL) status = dflash_modes_parse(a->modes, &o->modes, error);
   if (status == DFLASH_OK) status = parse_shard(a, error);

@@ -248,7 +248,8 @@ static DflashStatus send_case(DflashBenchCase *bench, const DflashVerdict *first
   if (first != NULL || why != NULL) cJSON_AddStringToObject(record, "message", why != NULL ? why : message);
   cJSON_AddNumberToObject(record, "passed", outcome == DFLASH_OUTCOME_PASS);
   cJSON_AddNumberToObject(record, "failed", dflash_outcome_is_failure(outcome));
-  cJSON_AddNumberToObject(record, "other", outcome == DFLASH_OUTCOME_NOT_TRUSTED);
+  cJSON_AddNumberToObject(record, "other", outcome != DFLASH_OUTCOME_PASS && !dflash_outcome_is_failure(outcome));
+  cJSON_AddNumberToObject(record, "elapsed_s", (double)(dflash_clock_ns() - bench->begin_ns) * 1e-9);
   dflash_record_number(record, "largest_score", bench->largest_score);
   cJSON_AddStringToObject(record, "values_hash", dflash_golden_attribute(bench->run.session->golden, "values_hash"));
   if (dflash_outcome_is_failure(outcome)) add_reproduce(bench, record, first != NULL);
@@ -281,6 +282,7 @@ static void bench_close(DflashBenchCase *bench) {
 DflashStatus dflash_bench_case(DflashSession *session, int64_t index, DflashError *error) {
   DflashBenchCase *bench = calloc(1, sizeof *bench);
   if (bench == NULL) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for a benchmark");
+  bench->begin_ns = dflash_clock_ns();
   DflashStatus status = check_request(session, error);
   if (status == DFLASH_OK) status = dflash_clock_prove(dflash_clock_ns, &bench->proof, error);
   if (status == DFLASH_OK) status = dflash_case_run_open(&bench->run, session, index, "bench", error);
@@ -293,7 +295,8 @@ DflashStatus dflash_bench_case(DflashSession *session, int64_t index, DflashErro
   const DflashVerdict *first = dflash_verdicts_first(&bench->run.verdicts);
   if (status == DFLASH_OK && first == NULL) status = take_samples(bench, &failure);
   if (status != DFLASH_OK || first != NULL)
-    status = send_case(bench, first, DFLASH_OUTCOME_ERROR, status != DFLASH_OK ? failure.message : NULL);
+    status = send_case(bench, first, status == DFLASH_UNSUPPORTED ? DFLASH_OUTCOME_UNSUPPORTED : DFLASH_OUTCOME_ERROR,
+                       status != DFLASH_OK ? failure.message : NULL);
   else
     status = send_bench(bench);
 out:

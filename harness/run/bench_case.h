@@ -15,6 +15,7 @@ enum { DFLASH_CHANNEL_DEVICE, DFLASH_CHANNEL_WALL, DFLASH_CHANNEL_CPU, DFLASH_CH
 
 typedef struct DflashBenchCase {
   DflashCaseRun run;
+  uint64_t begin_ns;
   DflashSequence *sequence;             /* the timed one: captures nothing */
   DflashTokenBuffers tokens;            /* of the last timed block */
   DflashTokenBuffers first;             /* of the first one, which was judged */

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,6 +99,18 @@ out:
   free(seen);
 }
 
+DflashStatus dflash_backend_check_search(const char *search, DflashError *error) {
+  for (const char *at = search; at != NULL && *at != '\0';) {
+    char place[PATH_MAX];
+    size_t length = strcspn(at, ":");
+    snprintf(place, sizeof place, "%.*s", (int)length, at);
+    if (length > 0 && access(place, F_OK) != 0)
+      return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--backend-path: '%s' does not exist", place);
+    at += length + (at[length] == ':');
+  }
+  return DFLASH_OK;
+}
+
 typedef struct Wanted {
   const char *name;
   char path[1024];
@@ -187,6 +200,11 @@ DflashStatus dflash_backend_load(const char *name, const char *search, DflashLoa
     status = dflash_error_set(error, DFLASH_UNAVAILABLE, "%s: no symbol '" DFLASH_BACKEND_SYMBOL "'", loaded->path);
   else
     status = check_struct(loaded->path, loaded->backend = entry(), error);
+  char file_name[64];
+  bool by_name = strchr(name, '/') == NULL && backend_name(loaded->path, file_name, sizeof file_name);
+  if (status == DFLASH_OK && by_name && strcmp(file_name, loaded->backend->name) != 0)
+    status = dflash_error_set(error, DFLASH_UNAVAILABLE, "%s: calls itself '%s'; the file must be named after it",
+                              loaded->path, loaded->backend->name);
   if (status != DFLASH_OK) dflash_backend_unload(loaded);
   return status;
 }

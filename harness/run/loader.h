@@ -20,6 +20,9 @@ typedef struct DflashLoaded {
 DflashStatus dflash_backend_load(const char *name, const char *search, DflashLoaded *loaded, DflashError *error);
 void dflash_backend_unload(DflashLoaded *loaded);
 
+/* Every place of a search path that a user gave must exist: DFLASH_INVALID_ARGUMENT names the first that does not. */
+DflashStatus dflash_backend_check_search(const char *search, DflashError *error);
+
 /* Calls found for every file dflash-backend-*.so of the search path, the first of each name. */
 void dflash_backend_find(const char *search, void (*found)(void *context, const char *name, const char *path),
                          void *context);

@@ -20,12 +20,17 @@ static DflashStatus send_as(DflashChild *child, const char *name, const char *te
   return status;
 }
 
+/* All of it: a short count would be taken for an error. */
 static ssize_t send_text(void *cookie, const char *data, size_t bytes) {
   char piece[4096];
-  size_t n = bytes < sizeof piece - 1 ? bytes : sizeof piece - 1;
-  memcpy(piece, data, n);
-  piece[n] = '\0';
-  return send_as(cookie, "text", piece) == DFLASH_OK ? (ssize_t)n : 0;
+  for (size_t at = 0; at < bytes;) {
+    size_t n = bytes - at < sizeof piece - 1 ? bytes - at : sizeof piece - 1;
+    memcpy(piece, data + at, n);
+    piece[n] = '\0';
+    if (send_as(cookie, "text", piece) != DFLASH_OK) return 0;
+    at += n;
+  }
+  return (ssize_t)bytes;
 }
 
 static int run(void *context, DflashChild *child) {

@@ -104,7 +104,7 @@ void dflash_verdicts_inherit(DflashVerdicts *list) {
   }
 }
 
-int dflash_verdicts_outcome(const DflashVerdicts *list) {
+int dflash_verdicts_outcome(const DflashVerdicts *list, int allow_missing) {
   const DflashVerdict *first = dflash_verdicts_first(list);
   if (first != NULL) return first->outcome;
   bool passed = false, untrusted = false, unsupported = false;
@@ -114,9 +114,10 @@ int dflash_verdicts_outcome(const DflashVerdicts *list) {
     untrusted |= outcome == DFLASH_OUTCOME_NOT_TRUSTED;
     unsupported |= outcome == DFLASH_OUTCOME_UNSUPPORTED;
   }
+  if (unsupported && !(passed && allow_missing)) return DFLASH_OUTCOME_UNSUPPORTED;
   if (passed) return DFLASH_OUTCOME_PASS;
   if (untrusted) return DFLASH_OUTCOME_NOT_TRUSTED;
-  return unsupported ? DFLASH_OUTCOME_UNSUPPORTED : DFLASH_OUTCOME_NOT_RUN;
+  return DFLASH_OUTCOME_NOT_RUN;
 }
 
 void dflash_verdict_message(const DflashVerdict *v, char *text, size_t size) {

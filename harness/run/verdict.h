@@ -43,8 +43,9 @@ const char *dflash_verdict_label(const DflashVerdict *verdict, char text[64]);
 void dflash_verdicts_inherit(DflashVerdicts *list);
 /* The first failure in data-flow order; at the same place alone and local stand before chain. NULL when none. */
 const DflashVerdict *dflash_verdicts_first(const DflashVerdicts *list);
-/* The worst outcome of all: a failure, else unsupported, else not trusted, else pass; NOT_RUN when nothing ran. */
-int dflash_verdicts_outcome(const DflashVerdicts *list);
+/* The worst outcome of all: a failure, else unsupported (a stage that was asked for and did not run; with
+ * allow_missing only when nothing passed), else pass, else not trusted; NOT_RUN when nothing ran. */
+int dflash_verdicts_outcome(const DflashVerdicts *list, int allow_missing);
 
 /* One line: "attn.mix/2: mismatch at row 3, head 5 ...". */
 void dflash_verdict_message(const DflashVerdict *verdict, char *text, size_t size);

@@ -77,7 +77,9 @@ static void alone_tokens(DflashCaseRun *run, DflashSequence *sequence, DflashSta
 static void alone_stage(DflashCaseRun *run, DflashSequence *sequence, int32_t stage, int64_t layer) {
   DflashVerdict *verdict = dflash_verdict_add(&run->verdicts, DFLASH_MODE_ALONE, stage, layer, NULL);
   if (!dflash_case_info(run, stage, layer)->alone) {
-    dflash_verdict_note(verdict, DFLASH_OUTCOME_NOT_RUN, "the backend cannot enter it alone; see chain and local");
+    bool elsewhere = (run->modes & ~(1u << DFLASH_MODE_ALONE)) != 0;
+    dflash_verdict_note(verdict, elsewhere ? DFLASH_OUTCOME_NOT_RUN : DFLASH_OUTCOME_UNSUPPORTED,
+                        "the backend cannot enter it alone%s", elsewhere ? "; see the other modes" : "");
     return;
   }
   if (run->session->options->load_context && dflash_stage_row(stage)->rows == DFLASH_ROWS_CONTEXT) {

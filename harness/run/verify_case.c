@@ -66,7 +66,8 @@ static cJSON *case_record(DflashCaseRun *run, double elapsed_s) {
     other += !pass && !dflash_outcome_is_failure(v->outcome);
     if (pass && v->compared && v->comparison.score > largest) largest = v->comparison.score;
   }
-  int outcome = run->verdicts.failed ? DFLASH_OUTCOME_ERROR : dflash_verdicts_outcome(&run->verdicts);
+  int outcome = run->verdicts.failed ? DFLASH_OUTCOME_ERROR
+                                     : dflash_verdicts_outcome(&run->verdicts, run->session->options->allow_missing);
   cJSON_AddStringToObject(record, "type", "case");
   cJSON_AddStringToObject(record, "case", run->c.name);
   cJSON_AddStringToObject(record, "modes", dflash_modes_text(run->modes, modes));

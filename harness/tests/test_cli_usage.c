@@ -19,16 +19,17 @@ static void expect_all(const Bad *bad, size_t count) {
 static void test_commands(void **state) {
   (void)state;
   static const Bad bad[] = {
-      {2, "command '' is unknown|verify, bench, golden, list", ""},
+      {2, "no command is given; there are verify, bench, golden, list", ""},
       {2, "command 'verfy' is unknown|verify, bench, golden, list", "verfy t.h5"},
       {2, "option '--backend' needs a value", "verify t.h5 --backend"},
-      {2, "golden '' is unknown|make, info, check", "golden"},
+      {2, "golden needs one of make, info, check", "golden"},
       {2, "golden 'mke' is unknown|make, info, check", "golden mke"},
       {2, "list one of backends, devices, stages, presets, cases", "list"},
       {2, "cannot list 'stage'|backends, devices, stages, presets, cases", "list stage"},
       {2, "list stages takes no file: 't.h5'", "list stages t.h5"},
       {2, "list one of", "list cases t.h5 t.h5"},
       {3, "backend 'nosuch' is not here; found:|reference", "list backends --backend nosuch"},
+      {2, "--backend-path: 'nowhere' does not exist", "list backends --backend-path .:nowhere"},
   };
   EXPECT_ALL(bad);
 }
@@ -60,6 +61,10 @@ static void test_selections_of_a_run(void **state) {
       {2, "--resume needs --json", "verify t.h5 --backend reference --resume"},
       {2, "--json and --junit name the same file: x", "verify t.h5 --backend reference --json x --junit x"},
       {2, "t.h5: is a golden file that is read", "verify t.h5 --backend reference --junit ./t.h5"},
+      {2, "option --backend is given twice", "verify t.h5 -b reference --backend blas"},
+      {2, "--json and --junit write files; '-' is none", "verify t.h5 --backend reference --json -"},
+      {2, "--backend-path: 'nowhere' does not exist", "verify t.h5 --backend reference --backend-path nowhere"},
+      {2, "--round: a round pushes at least 1 row", "bench t.h5 --backend reference --round 0"},
       {2, "--confidence: '5' is not a share", "bench t.h5 --backend reference --confidence 5"},
       {2, "--budget: 'long' is not a time", "bench t.h5 --backend reference --budget long"},
       {2, "option '--repeat' is unknown here", "bench t.h5 --backend reference --repeat 2"},

@@ -54,7 +54,7 @@ static void test_the_first_in_data_flow(void **state) {
   expect_first(&list, CHAIN, "context_state.k/1");
   add(&list, CHAIN, DFLASH_STAGE_CONTEXT_K, 1, DFLASH_OUTCOME_NONFINITE);
   expect_first(&list, CHAIN, "context.k/1");
-  assert_int_equal(dflash_verdicts_outcome(&list), DFLASH_OUTCOME_NONFINITE);
+  assert_int_equal(dflash_verdicts_outcome(&list, 0), DFLASH_OUTCOME_NONFINITE);
   dflash_verdicts_close(&list);
 }
 
@@ -75,13 +75,15 @@ static void test_what_passes_alone_inherits(void **state) {
   dflash_verdicts_close(&list);
 }
 
-static int outcome_of(const int *outcomes, int count) {
+static int outcome_with(const int *outcomes, int count, int allow_missing) {
   DflashVerdicts list = {0};
   for (int i = 0; i < count; i++) add(&list, DFLASH_MODE_CHAIN, DFLASH_STAGE_ATTN_Q, i, outcomes[i]);
-  int outcome = dflash_verdicts_outcome(&list);
+  int outcome = dflash_verdicts_outcome(&list, allow_missing);
   dflash_verdicts_close(&list);
   return outcome;
 }
+
+static int outcome_of(const int *outcomes, int count) { return outcome_with(outcomes, count, 0); }
 
 static void test_the_outcome_of_a_case(void **state) {
   (void)state;
@@ -90,7 +92,11 @@ static void test_the_outcome_of_a_case(void **state) {
   assert_int_equal(outcome_of((int[]){DFLASH_OUTCOME_NOT_RUN, DFLASH_OUTCOME_UNSUPPORTED}, 2),
                    DFLASH_OUTCOME_UNSUPPORTED);
   assert_int_equal(outcome_of((int[]){DFLASH_OUTCOME_UNSUPPORTED, DFLASH_OUTCOME_NOT_TRUSTED}, 2),
-                   DFLASH_OUTCOME_NOT_TRUSTED);
+                   DFLASH_OUTCOME_UNSUPPORTED);
+  int some[] = {DFLASH_OUTCOME_PASS, DFLASH_OUTCOME_UNSUPPORTED};
+  assert_int_equal(outcome_with(some, 2, 0), DFLASH_OUTCOME_UNSUPPORTED); /* not all that was selected ran */
+  assert_int_equal(outcome_with(some, 2, 1), DFLASH_OUTCOME_PASS);
+  assert_int_equal(outcome_with(some + 1, 1, 1), DFLASH_OUTCOME_UNSUPPORTED);
   assert_int_equal(outcome_of((int[]){DFLASH_OUTCOME_NOT_TRUSTED, DFLASH_OUTCOME_NEAR_TIE}, 2), DFLASH_OUTCOME_PASS);
   assert_int_equal(outcome_of((int[]){DFLASH_OUTCOME_PASS, DFLASH_OUTCOME_OVERRUN}, 2), DFLASH_OUTCOME_OVERRUN);
 }
