@@ -147,6 +147,15 @@ static cJSON *info_of(const char *path) {
   return info;
 }
 
+/* A report longer than any buffer on its way arrives whole. */
+static void test_info_of_many_cases(void **state) {
+  (void)state;
+  expect_run(0, "golden make -q --preset tiny -o many.h5");
+  cJSON *info = info_of("many.h5");
+  assert_true(cJSON_GetArraySize(cJSON_GetObjectItem(info, "cases")) > 25);
+  cJSON_Delete(info);
+}
+
 /* The recipe that a golden stores makes it again. */
 static void test_the_stored_recipe(void **state) {
   (void)state;
@@ -228,6 +237,7 @@ static void test_several_files(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_info_of_many_cases),
       cmocka_unit_test(test_geometries),
       cmocka_unit_test(test_recipes),
       cmocka_unit_test(test_outputs),
