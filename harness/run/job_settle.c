@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "compare/compare.h"
+#include "model/stage_table.h"
 #include "run/job_parts.h"
 #include "run/reproduce.h"
 #include "time/clock.h"
@@ -45,8 +46,14 @@ static void keep_verdict(DflashJob *job, const char *case_name, int outcome, con
 }
 
 static void keep_case(DflashJob *job, const char *case_name, int outcome, const char *message) {
-  const DflashReproduce what = {
-      .command = job->command, .file = job->file, .case_name = job->next < job->case_count ? case_name : NULL};
+  const DflashStep *step = &job->step;
+  bool alone = strcmp(step->mode, "alone") == 0 && dflash_stage_find(step->stage) != DFLASH_STAGE_NONE;
+  const DflashReproduce what = {.command = job->command,
+                                .file = job->file,
+                                .case_name = job->next < job->case_count ? case_name : NULL,
+                                .stage = alone ? step->stage : NULL,
+                                .layer = alone ? step->layer : -1,
+                                .mode = alone ? step->mode : NULL};
   char *command = dflash_reproduce_command(job->options, &what);
   cJSON *record = begin_record(job, "case", case_name, outcome);
   cJSON_AddStringToObject(record, "modes", job->modes);
