@@ -24,28 +24,41 @@ int dflash_console_colour(const char *outcome) {
   }
 }
 
-void dflash_console_once(const DflashConsole *console, char **last, char *line) {
-  if (line && (!*last || strcmp(*last, line) != 0)) {
-    dflash_table_text(console->file, console->coloured, DFLASH_COLOUR_HEAD, "%s", line);
-    fputc('\n', console->file);
+bool dflash_console_changed(char **last, char *text) {
+  if (text && (!*last || strcmp(*last, text) != 0)) {
     free(*last);
-    *last = line;
-    return;
+    *last = text;
+    return true;
   }
-  free(line);
+  free(text);
+  return false;
+}
+
+void dflash_console_head(const DflashConsole *console, const char *line) {
+  dflash_table_text(console->file, console->coloured, DFLASH_COLOUR_HEAD, "%s", line);
+  fputc('\n', console->file);
+}
+
+/* What is resident differs from file to file and makes no other model. */
+static char *model_line(const cJSON *record, const char *resident) {
+  char *line = NULL;
+  if (asprintf(&line, "model: %s %s, device %s (%s; %s), profile %s%s; %s%s", dflash_field_text(record, "backend"),
+               dflash_field_text(record, "backend_version"), dflash_field_text(record, "device"),
+               dflash_field_text(record, "device_name"), dflash_field_text(record, "driver"),
+               dflash_field_text(record, "profile"), resident, dflash_field_text(record, "path"),
+               dflash_field_true(record, "repeatable") ? "" : "; not repeatable") < 0)
+    return NULL;
+  return line;
 }
 
 static void print_model(DflashConsole *console, const cJSON *record) {
-  char *line = NULL, bytes[DFLASH_UNITS_MAX];
-  if (asprintf(&line, "model: %s %s, device %s (%s; %s), profile %s, %s resident; %s%s",
-               dflash_field_text(record, "backend"), dflash_field_text(record, "backend_version"),
-               dflash_field_text(record, "device"), dflash_field_text(record, "device_name"),
-               dflash_field_text(record, "driver"), dflash_field_text(record, "profile"),
-               dflash_show_bytes(dflash_field_number(record, "resident_bytes"), bytes),
-               dflash_field_text(record, "path"),
-               dflash_field_true(record, "repeatable") ? "" : "; not repeatable") < 0)
-    return;
-  dflash_console_once(console, &console->model, line);
+  char bytes[DFLASH_UNITS_MAX], resident[DFLASH_UNITS_MAX + 16];
+  if (!dflash_console_changed(&console->model, model_line(record, ""))) return;
+  snprintf(resident, sizeof resident, ", %s resident",
+           dflash_show_bytes(dflash_field_number(record, "resident_bytes"), bytes));
+  char *line = model_line(record, resident);
+  if (line) dflash_console_head(console, line);
+  free(line);
 }
 
 static void print_summary(const DflashConsole *console, const cJSON *record) {
@@ -89,8 +102,8 @@ static DflashStatus keep_verdict(DflashConsole *console, const cJSON *record, Df
   return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for a verdict");
 }
 
-static void forget_verdicts(DflashConsole *console) {
-  while (cJSON_GetArraySize(console->verdicts) > 0) cJSON_DeleteItemFromArray(console->verdicts, 0);
+void dflash_console_forget(cJSON *array) {
+  while (array->child) cJSON_DeleteItemFromArray(array, 0);
 }
 
 static DflashStatus console_record(void *self, const cJSON *record, DflashError *error) {
@@ -102,7 +115,7 @@ static DflashStatus console_record(void *self, const cJSON *record, DflashError 
   if (dflash_record_is(record, "summary")) print_summary(console, record);
   if (dflash_record_is(record, "case")) {
     dflash_console_case(console, record);
-    forget_verdicts(console);
+    dflash_console_forget(console->verdicts);
   }
   if (fflush(console->file) == 0 && !ferror(console->file)) return DFLASH_OK;
   return dflash_error_set(error, DFLASH_IO, "cannot write to the console: %s", strerror(errno));
@@ -112,6 +125,7 @@ static DflashStatus console_close(void *self, DflashError *error) {
   DflashConsole *console = self;
   (void)error; /* every record was flushed */
   cJSON_Delete(console->verdicts);
+  cJSON_Delete(console->told);
   free(console->heading);
   free(console->model);
   free(console);
@@ -128,8 +142,9 @@ static bool wants_colour(FILE *file) {
 DflashStatus dflash_console_open(FILE *file, int verbose, DflashWriter *writer, DflashError *error) {
   DflashConsole *console = calloc(1, sizeof *console);
   if (console) console->verdicts = cJSON_CreateArray();
-  if (!console || !console->verdicts) {
-    free(console);
+  if (console) console->told = cJSON_CreateArray();
+  if (!console || !console->verdicts || !console->told) {
+    if (console) console_close(console, NULL);
     return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for the console's tables");
   }
   console->file = file;

@@ -18,6 +18,19 @@ static void add_share(DflashTable *table, double share) {
   dflash_table_cell(table, DFLASH_COLOUR_NONE, "%s", dflash_show_share(share, text));
 }
 
+/* Above 100% a share is doubtful: a cache served it, or the roofline is too low. */
+static const char *show_roofline_share(double share, char text[DFLASH_UNITS_MAX]) {
+  char plain[DFLASH_UNITS_MAX];
+  snprintf(text, DFLASH_UNITS_MAX, "%.28s%s", dflash_show_share(share, plain), share > 1 ? " !" : "");
+  return text;
+}
+
+static void add_roofline_share(DflashTable *table, double share) {
+  char text[DFLASH_UNITS_MAX];
+  dflash_table_cell(table, share > 1 ? DFLASH_COLOUR_WARNING : DFLASH_COLOUR_NONE, "%s",
+                    show_roofline_share(share, text));
+}
+
 static void add_giga(DflashTable *table, double per_s) {
   char text[DFLASH_UNITS_MAX];
   dflash_table_cell(table, DFLASH_COLOUR_NONE, "%s", dflash_show_giga(per_s, text));
@@ -40,7 +53,7 @@ static void print_title(const DflashConsole *console, const cJSON *record) {
                     dflash_field_text(record, "case"), dflash_field_text(record, "backend"),
                     dflash_field_text(record, "device"), dflash_field_text(record, "profile"));
   fputc('\n', console->file);
-  dflash_table_text(console->file, false, DFLASH_COLOUR_NONE, "%*sparity %s, largest score %s; %s", INDENT, "",
+  dflash_table_text(console->file, false, DFLASH_COLOUR_NONE, "%*sparity %s, largest passing score %s; %s", INDENT, "",
                     dflash_field_text(parity, "outcome"),
                     dflash_show_score(dflash_field_number(parity, "largest_score"), score), hot);
   fputc('\n', console->file);
@@ -54,10 +67,7 @@ static void add_stage(DflashTable *table, const cJSON *stage, double block_ns) {
   add_share(table, ns / block_ns);
   add_giga(table, dflash_field_number(stage, "bandwidth"));
   add_giga(table, dflash_field_number(stage, "rate"));
-  double share = dflash_field_number(stage, "share");
-  char text[DFLASH_UNITS_MAX];
-  dflash_table_cell(table, share > 1 ? DFLASH_COLOUR_WARNING : DFLASH_COLOUR_NONE, "%s%s",
-                    dflash_show_share(share, text), share > 1 ? " !" : "");
+  add_roofline_share(table, dflash_field_number(stage, "share"));
   add_text(table, dflash_field_text(stage, "bound"));
   add_share(table, dflash_field_number(stage, "library_share"));
   int fused = cJSON_GetArraySize(dflash_field(stage, "fused"));
@@ -86,7 +96,7 @@ static void print_groups(const DflashConsole *console, const cJSON *record) {
     add_time(&table, dflash_field_number(group, "ns"));
     add_share(&table, dflash_field_number(group, "share_of_block"));
     add_giga(&table, dflash_field_number(group, "bandwidth"));
-    add_share(&table, dflash_field_number(group, "share"));
+    add_roofline_share(&table, dflash_field_number(group, "share"));
   }
   dflash_table_print(&table, console->file, INDENT, console->coloured);
 }
@@ -132,14 +142,14 @@ static void print_roofline(const DflashConsole *console, const cJSON *record) {
     fprintf(console->file, "%*sbetween the samples: read %s GB/s (median of %.0f), of which the block has %s\n", INDENT,
             "", dflash_show_giga(dflash_field_number(roofline, "read_beside_bytes_per_s"), read),
             dflash_field_number(roofline, "reads_beside"),
-            dflash_show_share(dflash_field_number(block, "share_read_beside"), of_read));
+            show_roofline_share(dflash_field_number(block, "share_read_beside"), of_read));
   fprintf(console->file, "%*sblock: %s, %s GFLOP; %s GB/s (%s of read), %s GFLOP/s (%s of matrix)\n", INDENT, "",
           dflash_show_bytes(dflash_field_number(block, "bytes"), bytes),
           dflash_show_giga(dflash_field_number(block, "operations"), operations),
           dflash_show_giga(dflash_field_number(block, "bandwidth"), own),
-          dflash_show_share(dflash_field_number(block, "share_read"), of_read),
+          show_roofline_share(dflash_field_number(block, "share_read"), of_read),
           dflash_show_giga(dflash_field_number(block, "rate"), rate),
-          dflash_show_share(dflash_field_number(block, "share_matrix"), of_matrix));
+          show_roofline_share(dflash_field_number(block, "share_matrix"), of_matrix));
 }
 
 static void print_end(const DflashConsole *console, const cJSON *record) {

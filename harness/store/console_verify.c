@@ -18,20 +18,24 @@ static void print_heading(DflashConsole *console, const cJSON *record) {
                dflash_field_text(record, "backend"), *device ? " on " : "", device,
                dflash_field_text(record, "profile"), *modes ? ", " : "", modes) < 0)
     return;
-  dflash_console_once(console, &console->heading, line);
+  if (!dflash_console_changed(&console->heading, line)) return;
+  dflash_console_head(console, line);
+  dflash_console_forget(console->told);
 }
 
-/* "  pass          far-context                   312 passed, 0 failed, 4 other  largest score 0.31  1.20 s" */
+/* "  pass          far-context                   312 passed, 0 failed, 4 other  largest passing score 0.31  1.20 s" */
 static void print_line(const DflashConsole *console, const cJSON *record) {
   char score[DFLASH_UNITS_MAX], elapsed[DFLASH_UNITS_MAX];
   const char *outcome = dflash_field_text(record, "outcome");
   fputs("  ", console->file);
   dflash_table_text(console->file, console->coloured, dflash_console_colour(outcome), "%-12s", outcome);
-  dflash_table_text(
-      console->file, false, DFLASH_COLOUR_NONE, "  %-28s  %.0f passed, %.0f failed, %.0f other  largest score %s  %s",
-      dflash_field_text(record, "case"), dflash_field_number(record, "passed"), dflash_field_number(record, "failed"),
-      dflash_field_number(record, "other"), dflash_show_score(dflash_field_number(record, "largest_score"), score),
-      dflash_show_seconds(dflash_field_number(record, "elapsed_s"), elapsed));
+  double passed = dflash_field_number(record, "passed");
+  double largest = passed > 0 ? dflash_field_number(record, "largest_score") : NAN;
+  dflash_table_text(console->file, false, DFLASH_COLOUR_NONE,
+                    "  %-28s  %.0f passed, %.0f failed, %.0f other  largest passing score %s  %s",
+                    dflash_field_text(record, "case"), passed, dflash_field_number(record, "failed"),
+                    dflash_field_number(record, "other"), dflash_show_score(largest, score),
+                    dflash_show_seconds(dflash_field_number(record, "elapsed_s"), elapsed));
   fputc('\n', console->file);
 }
 
@@ -123,19 +127,44 @@ static int count_later(const cJSON *verdict) {
   return count;
 }
 
+/* Whether this file's cases have not told it yet; a sentence that is out of memory is told again. */
+static bool is_news(const DflashConsole *console, const char *sentence) {
+  const cJSON *told;
+  cJSON_ArrayForEach(told, console->told) {
+    if (strcmp(told->valuestring, sentence) == 0) return false;
+  }
+  cJSON *kept = cJSON_CreateString(sentence);
+  if (!cJSON_AddItemToArray(console->told, kept)) cJSON_Delete(kept);
+  return true;
+}
+
+/* " (alone) attn.q/2: why (and 3 more)" after the outcome; NULL when memory is out. */
+static char *notable_sentence(const cJSON *verdict) {
+  char label[128], more[32] = "", *line = NULL;
+  const char *note = dflash_field_text(verdict, "note");
+  int later = count_later(verdict);
+  if (later > 0) snprintf(more, sizeof more, " (and %d more)", later);
+  if (asprintf(&line, " (%s) %s%s%s%s", dflash_field_text(verdict, "mode"),
+               dflash_record_label(verdict, label, sizeof label), *note ? ": " : "", note, more) < 0)
+    return NULL;
+  return line;
+}
+
+/* One without a reason belongs to its case only. */
 static void print_notable(const DflashConsole *console) {
   const cJSON *verdict;
   cJSON_ArrayForEach(verdict, console->verdicts) {
     if (!is_notable(verdict) || !is_first_of_kind(verdict)) continue;
-    char label[128];
-    int more = count_later(verdict);
-    const char *outcome = dflash_field_text(verdict, "outcome"), *note = dflash_field_text(verdict, "note");
-    fprintf(console->file, "%*s", INDENT, "");
-    dflash_table_text(console->file, console->coloured, dflash_console_colour(outcome), "%s", outcome);
-    dflash_table_text(console->file, false, DFLASH_COLOUR_NONE, " (%s) %s%s%s", dflash_field_text(verdict, "mode"),
-                      dflash_record_label(verdict, label, sizeof label), *note ? ": " : "", note);
-    if (more > 0) fprintf(console->file, " (and %d more)", more);
-    fputc('\n', console->file);
+    const char *outcome = dflash_field_text(verdict, "outcome");
+    char *sentence = notable_sentence(verdict);
+    bool reasoned = dflash_field(verdict, "note") != NULL;
+    if (sentence && (!reasoned || is_news(console, sentence))) {
+      fprintf(console->file, "%*s", INDENT, "");
+      dflash_table_text(console->file, console->coloured, dflash_console_colour(outcome), "%s", outcome);
+      dflash_table_text(console->file, false, DFLASH_COLOUR_NONE, "%s", sentence);
+      fputc('\n', console->file);
+    }
+    free(sentence);
   }
 }
 
@@ -163,7 +192,7 @@ void dflash_console_case(DflashConsole *console, const cJSON *record) {
     fprintf(console->file, "%*s%d more failures, inherited or past the first %d; --verbose shows all\n", INDENT, "",
             left_out, MOST_FAILURES);
   if (!console->verbose) print_notable(console);
-  if (!is_told(console, dflash_field_text(record, "message")))
-    print_text(console, "", dflash_field_text(record, "message"));
+  const char *message = dflash_field_text(record, "message");
+  if (!is_told(console, message) && is_news(console, message)) print_text(console, "", message);
   print_text(console, "reproduce: ", dflash_field_text(record, "reproduce"));
 }

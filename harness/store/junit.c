@@ -12,7 +12,7 @@
 /* One suite: a test case per mode, stage and layer, and one per case, which carries its time and the command that
  * reproduces a failure. */
 typedef struct Junit {
-  char *path;
+  char *path, *timestamp; /* timestamp: NULL until a run tells it */
   DflashText properties, cases;
   int64_t tests, failures, errors, skipped;
   double elapsed_s;
@@ -25,12 +25,18 @@ static void append_part(DflashText *out, const char *part, const char *before) {
   for (; *part; part++) dflash_text_bytes(out, *part == '.' ? "_" : part, 1);
 }
 
+/* Without its folder: tests keep their names wherever the file lies. */
+static const char *base_name(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
 /* backend-profile.file.case.mode */
 static void append_class(DflashText *out, const cJSON *record, const char *mode) {
   DflashText name = {0};
   append_part(&name, dflash_field_text(record, "backend"), "");
   append_part(&name, dflash_field_text(record, "profile"), name.size ? "-" : "");
-  append_part(&name, dflash_field_text(record, "file"), name.size ? "." : "");
+  append_part(&name, base_name(dflash_field_text(record, "file")), name.size ? "." : "");
   append_part(&name, dflash_field_text(record, "case"), name.size ? "." : "");
   append_part(&name, mode, name.size ? "." : "");
   dflash_xml_attribute(out, "classname", name.data ? name.data : "");
@@ -134,23 +140,39 @@ static void append_property(DflashText *out, const cJSON *item) {
   free(printed);
 }
 
+static void keep_timestamp(Junit *junit, const char *time) {
+  if (!*time || junit->timestamp) return;
+  junit->timestamp = strdup(time);
+  junit->properties.failed |= !junit->timestamp;
+}
+
 static void append_run(Junit *junit, const cJSON *record) {
   static const char *const own[] = {"command", "tool", "backend"};
   for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
     const cJSON *item = dflash_field(record, own[i]);
     if (item) append_property(&junit->properties, item);
   }
-  const cJSON *item;
-  cJSON_ArrayForEach(item, dflash_field(record, "environment")) append_property(&junit->properties, item);
+  const cJSON *item, *environment = dflash_field(record, "environment");
+  keep_timestamp(junit, dflash_field_text(environment, "time"));
+  cJSON_ArrayForEach(item, environment) append_property(&junit->properties, item);
+}
+
+static void append_totals(DflashText *xml, const Junit *junit) {
+  dflash_text_append(xml,
+                     " name=\"dflash-harness\" tests=\"%lld\" failures=\"%lld\" errors=\"%lld\" skipped=\"%lld\" "
+                     "time=\"%.6f\"",
+                     (long long)junit->tests, (long long)junit->failures, (long long)junit->errors,
+                     (long long)junit->skipped, junit->elapsed_s);
 }
 
 static DflashStatus write_whole(const Junit *junit, DflashError *error) {
   DflashText xml = {0};
-  dflash_text_append(&xml,
-                     "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"dflash-harness\" "
-                     "tests=\"%lld\" failures=\"%lld\" errors=\"%lld\" skipped=\"%lld\" time=\"%.6f\">\n",
-                     (long long)junit->tests, (long long)junit->failures, (long long)junit->errors,
-                     (long long)junit->skipped, junit->elapsed_s);
+  dflash_text_append(&xml, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites");
+  append_totals(&xml, junit);
+  dflash_text_append(&xml, ">\n  <testsuite");
+  append_totals(&xml, junit);
+  if (junit->timestamp) dflash_xml_attribute(&xml, "timestamp", junit->timestamp);
+  dflash_text_append(&xml, ">\n");
   if (junit->properties.size)
     dflash_text_append(&xml, "    <properties>\n%s    </properties>\n", junit->properties.data);
   dflash_text_bytes(&xml, junit->cases.data, junit->cases.size);
@@ -164,18 +186,28 @@ static DflashStatus write_whole(const Junit *junit, DflashError *error) {
   return status;
 }
 
-static DflashStatus junit_record(void *self, const cJSON *record, DflashError *error) {
-  Junit *junit = self;
+static void append_record(Junit *junit, const cJSON *record) {
   if (dflash_record_is(record, "run")) append_run(junit, record);
   if (dflash_record_is(record, "verdict")) append_verdict(junit, record);
-  if (!dflash_record_is(record, "case")) return DFLASH_OK;
-  append_test(junit, record, "", "case");
-  return write_whole(junit, error);
+  if (dflash_record_is(record, "case")) append_test(junit, record, "", "case");
+}
+
+static DflashStatus junit_record(void *self, const cJSON *record, DflashError *error) {
+  append_record(self, record);
+  return dflash_record_is(record, "case") ? write_whole(self, error) : DFLASH_OK;
+}
+
+/* Kept cases are many: one write follows them all. */
+static DflashStatus junit_replayed(void *self, const cJSON *record, DflashError *error) {
+  (void)error; /* memory that is out shows at the write */
+  append_record(self, record);
+  return DFLASH_OK;
 }
 
 static void release(Junit *junit) {
   dflash_text_free(&junit->properties);
   dflash_text_free(&junit->cases);
+  free(junit->timestamp);
   free(junit->path);
   free(junit);
 }
@@ -187,14 +219,17 @@ static DflashStatus junit_close(void *self, DflashError *error) {
 }
 
 /* Written at once, so that a path that cannot be written is known before the work is done. */
-DflashStatus dflash_junit_open(const char *path, DflashWriter *writer, DflashError *error) {
+DflashStatus dflash_junit_open(const char *path, const DflashResume *resume, const char *kept, DflashWriter *writer,
+                               DflashError *error) {
   Junit *junit = calloc(1, sizeof *junit);
   if (junit) junit->path = strdup(path);
   if (!junit || !junit->path) {
     free(junit);
     return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "%s: no memory for its writer", path);
   }
-  DflashStatus status = write_whole(junit, error);
+  DflashWriter replay = {.self = junit, .record = junit_replayed};
+  DflashStatus status = dflash_resume_replay(resume, kept, &replay, error);
+  if (status == DFLASH_OK) status = write_whole(junit, error);
   if (status == DFLASH_OK)
     *writer = (DflashWriter){.self = junit, .record = junit_record, .close = junit_close};
   else

@@ -52,14 +52,23 @@ static bool ends_a_case(const cJSON *record) {
   return !dflash_record_is(record, "verdict") && !dflash_record_is(record, "bench");
 }
 
+/* The line at *at, which then is the next one's. false: the end, or a line that broke off while it was written. */
+static bool next_line(const DflashMapping *file, uint64_t *at, const char **line, size_t *size) {
+  if (*at >= file->size) return false;
+  *line = (const char *)file->data + *at;
+  const char *newline = memchr(*line, '\n', file->size - *at);
+  if (!newline) return false;
+  *size = (size_t)(newline - *line);
+  *at += *size + 1;
+  return true;
+}
+
 static DflashStatus read_lines(DflashResume *resume, const char *path, const DflashMapping *file, DflashError *error) {
   uint64_t at = 0;
-  for (int64_t number = 1; at < file->size; number++) {
-    const char *line = (const char *)file->data + at;
-    const char *newline = memchr(line, '\n', file->size - at);
-    if (!newline) return DFLASH_OK; /* broken off while it was written: cut */
-    cJSON *record = parse_line(line, (size_t)(newline - line));
-    at += (uint64_t)(newline - line) + 1;
+  const char *line;
+  size_t size;
+  for (int64_t number = 1; next_line(file, &at, &line, &size); number++) {
+    cJSON *record = parse_line(line, size);
     if (!record && at == file->size) return DFLASH_OK;
     if (!record)
       return dflash_error_set(error, DFLASH_INVALID_DATA, "%s: line %lld is no record of schema %s, version %d", path,
@@ -103,6 +112,57 @@ void dflash_resume_close(DflashResume *resume) {
   if (!resume) return;
   cJSON_Delete(resume->cases);
   free(resume);
+}
+
+static DflashStatus hand_on(cJSON *waiting, const DflashWriter *writer, DflashError *error) {
+  DflashStatus status = DFLASH_OK;
+  while (status == DFLASH_OK && waiting->child) {
+    status = writer->record(writer->self, waiting->child, error);
+    cJSON_DeleteItemFromArray(waiting, 0);
+  }
+  return status;
+}
+
+/* Verdicts wait for the case that completes them: a run that broke off may have left some without. */
+static DflashStatus replay_record(cJSON *record, const DflashWriter *writer, cJSON *waiting, DflashError *error) {
+  bool complete = dflash_record_is(record, "case");
+  while (dflash_record_is(record, "run") && waiting->child) cJSON_DeleteItemFromArray(waiting, 0);
+  if (complete || dflash_record_is(record, "verdict"))
+    cJSON_AddItemToArray(waiting, record);
+  else
+    cJSON_Delete(record);
+  return complete ? hand_on(waiting, writer, error) : DFLASH_OK;
+}
+
+static DflashStatus replay_lines(const DflashMapping *file, const DflashWriter *writer, cJSON *waiting,
+                                 DflashError *error) {
+  DflashStatus status = DFLASH_OK;
+  uint64_t at = 0;
+  const char *line;
+  size_t size;
+  while (status == DFLASH_OK && next_line(file, &at, &line, &size)) {
+    cJSON *record = parse_line(line, size);
+    if (!record) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for a record"); /* it was one before */
+    status = replay_record(record, writer, waiting, error);
+  }
+  return status;
+}
+
+DflashStatus dflash_resume_replay(const DflashResume *resume, const char *path, const DflashWriter *writer,
+                                  DflashError *error) {
+  DflashMapping file = {0};
+  if (!resume || resume->size == 0) return DFLASH_OK;
+  cJSON *waiting = cJSON_CreateArray();
+  if (!waiting) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "%s: no memory to resume", path);
+  DflashStatus status = dflash_map_file(path, &file, error);
+  if (status == DFLASH_OK) {
+    DflashMapping kept = file;
+    if (kept.size > resume->size) kept.size = resume->size;
+    status = replay_lines(&kept, writer, waiting, error);
+  }
+  dflash_unmap_file(&file);
+  cJSON_Delete(waiting);
+  return status;
 }
 
 uint64_t dflash_resume_size(const DflashResume *resume) { return resume->size; }

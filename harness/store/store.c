@@ -22,7 +22,7 @@ static DflashStatus open_writers(DflashStore *store, const DflashStoreOptions *o
   if (status == DFLASH_OK && options->json_path)
     status = dflash_json_lines_open(options->json_path, store->resume, &store->writers[JSON_LINES], error);
   if (status == DFLASH_OK && options->junit_path)
-    status = dflash_junit_open(options->junit_path, &store->writers[JUNIT], error);
+    status = dflash_junit_open(options->junit_path, store->resume, options->json_path, &store->writers[JUNIT], error);
   return status;
 }
 

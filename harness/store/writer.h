@@ -17,13 +17,18 @@ DflashStatus dflash_console_open(FILE *file, int verbose, DflashWriter *writer, 
 /* resume: NULL starts the file anew, else it goes on after what resume found. A file of something else is refused. */
 DflashStatus dflash_json_lines_open(const char *path, const DflashResume *resume, DflashWriter *writer,
                                     DflashError *error);
-DflashStatus dflash_junit_open(const char *path, DflashWriter *writer, DflashError *error);
+/* resume: NULL or what was found in the file of records `kept`, whose complete cases come first. */
+DflashStatus dflash_junit_open(const char *path, const DflashResume *resume, const char *kept, DflashWriter *writer,
+                               DflashError *error);
 
 /* Reads a file of records that an earlier run may have left unfinished. No file is an empty one. */
 DflashStatus dflash_resume_open(const char *path, DflashResume **resume, DflashError *error);
 /* DFLASH_INVALID_DATA when path is a file that holds something else than records. */
 DflashStatus dflash_resume_check(const char *path, DflashError *error);
 void dflash_resume_close(DflashResume *resume);
+/* Hands the writer the verdict and case records of every complete case in path, the file that was read. */
+DflashStatus dflash_resume_replay(const DflashResume *resume, const char *path, const DflashWriter *writer,
+                                  DflashError *error);
 uint64_t dflash_resume_size(const DflashResume *resume); /* bytes up to the end of the last complete case */
 const struct cJSON *dflash_resume_find(const DflashResume *resume, const struct cJSON *key); /* the last one */
 

@@ -2,10 +2,12 @@
 #include "well_formed.h"
 
 #define PATH DFLASH_SCRATCH_FOLDER "/junit.xml"
+#define KEPT DFLASH_SCRATCH_FOLDER "/junit.jsonl"
 
 static int setup(void **state) {
   (void)state;
   unlink(PATH);
+  unlink(KEPT);
   return 0;
 }
 
@@ -62,8 +64,8 @@ static void one_test_case_a_stage_and_one_a_case(void **state) {
   put_record(store, CASE_PASS("two"));
   char *text = finish(store);
   assert_holds(text, "tests=\"4\" failures=\"2\" errors=\"0\" skipped=\"0\" time=\"1.000000\"");
-  assert_holds(text, "<testcase classname=\"blas-exact.dir/a_h5.one.alone\" name=\"attn.mix/2\"></testcase>");
-  assert_holds(text, "<testcase classname=\"blas-exact.dir/a_h5.one.chain\" name=\"mlp.kernel/2\"><failure "
+  assert_holds(text, "<testcase classname=\"blas-exact.a_h5.one.alone\" name=\"attn.mix/2\"></testcase>");
+  assert_holds(text, "<testcase classname=\"blas-exact.a_h5.one.chain\" name=\"mlp.kernel/2\"><failure "
                      "type=\"mismatch\"");
   assert_holds(text, "got: 0.5\nexpected: 0.125\nscore: 41.25\n");
   assert_holds(text, "message=\"mismatch at row 3, side 1, tap 0, group 12: got 0.5, expected 0.125, score 41.2\"");
@@ -144,6 +146,67 @@ static void valid_at_every_moment(void **state) {
   free(finish(store));
 }
 
+static void totals_and_time_are_told(void **state) {
+  (void)state;
+  DflashStore *store = open_store(&(DflashStoreOptions){.junit_path = PATH});
+  put_record(store, "{'type':'run','environment':{'time':'2026-01-02T03:04:05Z'}}");
+  put_record(store, CASE_MISMATCH);
+  char *text = finish(store);
+#define TOTALS "name=\"dflash-harness\" tests=\"1\" failures=\"1\" errors=\"0\" skipped=\"0\" time=\"0.500000\""
+  assert_holds(text, "<testsuites " TOTALS ">");
+  assert_holds(text, "<testsuite " TOTALS " timestamp=\"2026-01-02T03:04:05Z\">");
+  free(text);
+}
+
+static DflashStore *resume(void) {
+  return open_store(&(DflashStoreOptions){.json_path = KEPT, .junit_path = PATH, .resume = 1});
+}
+
+/* From the moment it is open, and under names that do not depend on where the run went on. */
+static void kept_cases_are_in_it(void **state) {
+  (void)state;
+  DflashStore *store = resume(); /* nothing to resume yet */
+  put_record(store, RUN_RECORD);
+  put_record(store, VERDICT_PASS);
+  put_record(store, VERDICT_MISMATCH);
+  put_record(store, CASE_MISMATCH);
+  put_record(store, VERDICT_PASS);
+  put_record(store, CASE_PASS("two"));
+  put_record(store, SUMMARY_RECORD);
+  char *whole = finish(store);
+  unlink(PATH);
+  store = resume();
+  char *text = checked();
+  assert_string_equal(strstr(text, "<testcase"), strstr(whole, "<testcase"));
+  free(text);
+  put_record(store, "{'type':'run','command':'again'}");
+  put_record(store, CASE_PASS("three"));
+  text = finish(store);
+  assert_holds(text, "tests=\"6\" failures=\"2\" errors=\"0\" skipped=\"0\" time=\"1.500000\"");
+  assert_int_equal(count_of(text, "name=\"command\""), 1);
+  assert_holds(text, "name=\"command\" value=\"again\"");
+  free(text);
+  free(whole);
+}
+
+/* Its verdicts stand before a run that went on, or after all: neither belongs to a case. */
+static void a_case_that_broke_off_is_not(void **state) {
+  (void)state;
+#define LINE "{\"schema\":\"dflash-record\",\"version\":1,\"type\":"
+  static const char records[] = LINE "\"verdict\",\"stage\":\"lost\"}\n" LINE "\"model\"}\n" LINE "\"run\"}\n" LINE
+                                     "\"verdict\",\"stage\":\"kept\",\"outcome\":\"pass\"}\n" LINE
+                                     "\"case\",\"outcome\":\"pass\"}\n" LINE "\"verdict\",\"stage\":\"lost\"}\n" LINE;
+  FILE *file = fopen(KEPT, "w");
+  assert_non_null(file);
+  fputs(records, file);
+  fclose(file);
+  char *text = finish(resume());
+  assert_holds(text, "tests=\"2\"");
+  assert_holds(text, "name=\"kept\"");
+  assert_null(strstr(text, "lost"));
+  free(text);
+}
+
 static void bad_paths_are_known_at_once(void **state) {
   (void)state;
   DflashStoreOptions options = {.junit_path = "/nonexistent/junit.xml"};
@@ -162,6 +225,9 @@ int main(void) {
       cmocka_unit_test_setup(any_bytes_give_valid_xml, setup),
       cmocka_unit_test_setup(nonfinite_numbers_are_spelled, setup),
       cmocka_unit_test_setup(valid_at_every_moment, setup),
+      cmocka_unit_test_setup(totals_and_time_are_told, setup),
+      cmocka_unit_test_setup(kept_cases_are_in_it, setup),
+      cmocka_unit_test_setup(a_case_that_broke_off_is_not, setup),
       cmocka_unit_test_setup(bad_paths_are_known_at_once, setup),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
