@@ -13,6 +13,7 @@ enum {
   DFLASH_CASE_TIES = 4,     /* the drawn head repeats rows */
   DFLASH_CASE_INTEGER = 8,  /* exact data of its own */
   DFLASH_CASE_24BIT = 16,   /* exact data of its own */
+  DFLASH_CASE_SMALL = 32,   /* rows whose mean square is about eps and below */
   DFLASH_CASE_EXACT = DFLASH_CASE_INTEGER | DFLASH_CASE_24BIT
 };
 

@@ -77,6 +77,29 @@ static void put_outliers(const DflashGeometry *g, DflashCase *c) {
   if (c->tap_rows > 0) c->taps[(c->tap_rows / 2) * width + width / 3] = -1e4f;
 }
 
+/* The largest power of two that is not above sqrt(eps), between 2^-60 and 1. */
+static float scale_of_eps(double eps) {
+  double scale = 1.0;
+  while (scale > 0x1p-60 && scale * scale > eps) scale *= 0.5;
+  return (float)scale;
+}
+
+/* Each row is half the size of the one before, from four scales to a sixteenth of one, then over again: eps is
+ * less than the first one's mean square and more than a hundred times the last one's. */
+static void shrink_rows(float *data, int64_t rows, int64_t width, float scale) {
+  enum { SCALES = 7 };
+  for (int64_t row = 0; row < rows; row++) {
+    const float factor = 4.0f * scale / (float)(1 << row % SCALES);
+    for (int64_t i = 0; i < width; i++) data[row * width + i] *= factor;
+  }
+}
+
+static void put_small_rows(const DflashGeometry *g, DflashCase *c) {
+  const float scale = scale_of_eps(g->eps);
+  shrink_rows(c->h, c->sizes.rows, g->hidden, scale);
+  shrink_rows(c->taps, c->tap_rows, dflash_geometry_tap_width(g), scale);
+}
+
 static DflashStatus fill_exact(const DflashGeometry *g, const DflashWeights *weights, int flags, uint64_t seed,
                                DflashCase *c, DflashError *error) {
   int kind = flags & DFLASH_CASE_INTEGER ? DFLASH_EXACT_INTEGER : DFLASH_EXACT_24BIT;
@@ -98,5 +121,6 @@ DflashStatus dflash_case_fill(const DflashGeometry *geometry, const DflashWeight
   if (status != DFLASH_OK) return status;
   if (flags & DFLASH_CASE_ZERO_ROW) put_zeros(geometry, c);
   if (flags & DFLASH_CASE_OUTLIER) put_outliers(geometry, c);
+  if (flags & DFLASH_CASE_SMALL) put_small_rows(geometry, c);
   return DFLASH_OK;
 }

@@ -8,7 +8,8 @@
 #include "model/storage.h"
 
 /* Channels 1 .. 4 of an embedding (0 .. 3 of a context row) complete the sum of squares. INPUT_SCALE makes eps
- * vanish beside the mean square. */
+ * vanish: beside a mean square of 2^20 and more the largest that is allowed moves a root by 2^-27 of itself, which
+ * no f32 shows. */
 enum { BALANCED = 4, LEAST_HIDDEN = 16 };
 static const float INPUT_SCALE = 1024.0f;
 
@@ -17,9 +18,9 @@ DflashStatus dflash_exact_check(int kind, const DflashGeometry *geometry, Dflash
   if (geometry->hidden < LEAST_HIDDEN)
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "exact-integer: hidden is %lld, needed are at least %d",
                             (long long)geometry->hidden, LEAST_HIDDEN);
-  if (geometry->eps > 1e-3)
+  if (geometry->eps > 1e-2)
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT,
-                            "exact-integer: eps is %g, too large to vanish beside the rows (at most 1e-3)",
+                            "exact-integer: eps is %g, too large to vanish beside the rows (at most 1e-2)",
                             geometry->eps);
   return DFLASH_OK;
 }

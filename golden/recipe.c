@@ -20,7 +20,7 @@ typedef struct Defaults {
 /* The last row serves weights from files and presets without a row. */
 static const Defaults DEFAULTS[] = {
     {"qwen3.8-27b", "main", 2048},
-    {"small", "main,rewind,hole,cut,shortlist,far", 80},
+    {"small", "main,rewind,hole,cut,shortlist,small-rows,far", 80},
     {"tiny", "*", 20},
     {"", "main", 256},
 };

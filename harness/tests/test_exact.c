@@ -148,7 +148,9 @@ static void unfit_geometries_are_refused(void **state) {
   assert_int_equal(dflash_exact_check(DFLASH_EXACT_INTEGER, &g, &error), DFLASH_INVALID_ARGUMENT);
   assert_non_null(strstr(error.message, "hidden is 8"));
   assert_int_equal(dflash_exact_check(DFLASH_EXACT_24BIT, &g, &error), DFLASH_OK);
-  g = (DflashGeometry){.hidden = 64, .eps = 0.5};
+  g = (DflashGeometry){.hidden = 64, .eps = 1e-2};
+  assert_int_equal(dflash_exact_check(DFLASH_EXACT_INTEGER, &g, &error), DFLASH_OK);
+  g.eps = 1.001e-2;
   assert_int_equal(dflash_exact_check(DFLASH_EXACT_INTEGER, &g, &error), DFLASH_INVALID_ARGUMENT);
   assert_non_null(strstr(error.message, "eps"));
 }

@@ -17,7 +17,7 @@ static const char valid[] = "{\"hidden\": 64, \"intermediate\": 160, \"layers\":
                             "\"block\": 8, \"mask_token\": 508, \"conv_group\": 8, \"conv_kernel\": 2, "
                             "\"selector_rank\": 16, \"selector_top\": 4,"
                             "\"taps\": [2, 0], \"target_layers\": 4, \"window\": 24, \"rope_theta\": 1e4, \"eps\": "
-                            "1e-6, \"other\": {\"hidden\": 1}}";
+                            "1e-2, \"other\": {\"hidden\": 1}}";
 
 /* Status for the valid object with one key replaced (value NULL: removed). */
 static DflashStatus with(const char *key, const char *value, DflashGeometry *geometry, DflashError *error) {

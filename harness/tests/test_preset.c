@@ -68,12 +68,20 @@ static void small_ones_cover_what_large_ones_do_not(void **state) {
   for (int64_t d = 2; d * d <= tiny->vocab; d++) assert_true(tiny->vocab % d != 0);
 }
 
+/* Wherever a norm takes place, an eps that is missing or misplaced moves its result far beyond f32. */
+static void only_the_eps_of_tiny_is_large(void **state) {
+  (void)state;
+  assert_true(find("tiny")->eps == 1e-2);
+  assert_true(find("small")->eps == 1e-6 && find("narrow-0.3b")->eps == 1e-6);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(presets_are_valid_and_distinct),
       cmocka_unit_test(every_tensor_takes_its_published_storage),
       cmocka_unit_test(the_published_drafter_is_the_published_one),
       cmocka_unit_test(small_ones_cover_what_large_ones_do_not),
+      cmocka_unit_test(only_the_eps_of_tiny_is_large),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 #include <dirent.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -78,7 +79,7 @@ static void presets_have_defaults(void **state) {
   free(cases);
   assert_int_equal(dflash_recipe_open("small", &recipe, &error), DFLASH_OK);
   assert_int_equal(dflash_recipe_resolve(&recipe, &resolved, &cases, &error), DFLASH_OK);
-  assert_string_equal(resolved.cases, "main,rewind,hole,cut,shortlist,far");
+  assert_string_equal(resolved.cases, "main,rewind,hole,cut,shortlist,small-rows,far");
   DflashRecipe again;
   char *same;
   assert_int_equal(dflash_recipe_resolve(&resolved, &again, &same, &error), DFLASH_OK);
@@ -140,7 +141,7 @@ static void hostile_recipes_are_refused(void **state) {
   expect_refusal("{\"preset\":\"tiny\",\"context\":1e30}", "context");
   expect_refusal("{\"preset\":\"tiny\",\"storage\":\"q4tp\"}", "storage");
   expect_refusal("{\"preset\":\"tiny\",\"storage\":\"a storage with a very long name\"}", "storage");
-  expect_refusal("{\"preset\":\"tiny\",\"generator\":2}", "generator 2");
+  expect_refusal("{\"preset\":\"tiny\",\"generator\":1}", "generator 1");
   expect_refusal("{\"preset\":\"tiny\",\"allow_untrusted\":1}", "allow_untrusted");
   expect_refusal("{\"preset\":\"tiny\",\"target_hash\":12}", "'target_hash' must be a text");
   expect_refusal("{\"preset\":\"tiny\",\"set\":{\"hiden\":\"8\"}}", "hiden");
@@ -188,14 +189,47 @@ static void shipped_recipes_are_sound(void **state) {
     count++;
   }
   closedir(folder);
-  assert_true(count >= 20);
+  assert_true(count >= 23);
+}
+
+/* Entries of inv_freq that a power taken in f32 misses. */
+static int64_t missed_by_powf(const DflashGeometry *g) {
+  int64_t missed = 0;
+  for (int64_t i = 0; i < g->head_dim / 2; i++) {
+    const float exact = (float)pow(g->rope_theta, -2.0 * (double)i / (double)g->head_dim);
+    missed += exact != powf((float)g->rope_theta, -2.0f * (float)i / (float)g->head_dim);
+  }
+  return missed;
+}
+
+/* At positions about 2^20 one unit in the last place of inv_freq turns a pair by up to a sixteenth of a radian. */
+static void shipped_recipes_show_frequencies_in_f32(void **state) {
+  (void)state;
+  static const char *const names[] = {"head-dim-96.json", "theta-far.json"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    char path[512], *text;
+    uint64_t size;
+    DflashRecipe recipe;
+    cJSON *owner;
+    snprintf(path, sizeof path, "%s/../recipes/%s", DFLASH_GOLDEN_FOLDER, names[i]);
+    assert_int_equal(dflash_read_file(path, 1 << 16, &text, &size, NULL), DFLASH_OK);
+    assert_int_equal(dflash_recipe_from_json(text, &recipe, &owner, NULL), DFLASH_OK);
+    assert_true(missed_by_powf(&recipe.geometry) * 4 > recipe.geometry.head_dim / 2);
+    assert_non_null(strstr(recipe.cases, "far"));
+    cJSON_Delete(owner);
+    free(text);
+  }
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(recipes_survive_json),        cmocka_unit_test(presets_have_defaults),
-      cmocka_unit_test(sizes_are_checked),           cmocka_unit_test(hostile_recipes_are_refused),
-      cmocka_unit_test(changes_apply_to_the_preset), cmocka_unit_test(shipped_recipes_are_sound),
+      cmocka_unit_test(recipes_survive_json),
+      cmocka_unit_test(presets_have_defaults),
+      cmocka_unit_test(sizes_are_checked),
+      cmocka_unit_test(hostile_recipes_are_refused),
+      cmocka_unit_test(changes_apply_to_the_preset),
+      cmocka_unit_test(shipped_recipes_are_sound),
+      cmocka_unit_test(shipped_recipes_show_frequencies_in_f32),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
