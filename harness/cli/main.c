@@ -1,10 +1,12 @@
 /* dflash-harness: golden files in, verdicts and times out. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -68,7 +70,15 @@ static int run(int argc, char **argv) {
   return DFLASH_EXIT_BAD_INPUT;
 }
 
+/* A closed standard stream would give its number to a file that is written. */
+static void open_standard_streams(void) {
+  int descriptor = open("/dev/null", O_RDWR);
+  while (descriptor >= 0 && descriptor <= 2) descriptor = open("/dev/null", O_RDWR);
+  if (descriptor > 2) close(descriptor);
+}
+
 int main(int argc, char **argv) {
+  open_standard_streams();
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN); /* a write past the limit is an error like a full disk */
   for (int i = 0; i < argc; i++) dflash_text_append(&command_line, "%s%s", i > 0 ? " " : "", argv[i]);

@@ -131,6 +131,11 @@ static void judge_chosen(Judge *j) {
   if (own == best) return;
   double gap = best_score - candidate_score(j, own, &own_sigma), allowed = allowance(best_sigma, own_sigma);
   bool known = contains(j->set, j->top, own);
+  /* equal logits, given exactly, and equal scores: any arithmetic ties, and the first candidate wins */
+  if (gap == 0 && j->sigma == NULL && j->logits[own] == j->logits[best]) {
+    wrong(j, DFLASH_OUTCOME_MISMATCH, "chosen %d ties with %d, which stands first", own, best);
+    return;
+  }
   if (!known && !logits_tie(j, j->set[j->top - 1], own))
     wrong(j, DFLASH_OUTCOME_MISMATCH, "chosen %d is no candidate (golden %d)", own, best);
   else if (allowed > 0 && gap <= allowed)

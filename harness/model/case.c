@@ -50,3 +50,21 @@ DflashValue *dflash_case_value(const DflashCase *c, int32_t stage, int64_t layer
   if (!row || layer < 0 || layer >= (row->scope == DFLASH_SCOPE_LAYER ? c->layers : 1)) return NULL;
   return &c->stages[stage * c->layers + layer];
 }
+
+static void forget_scales(DflashValue *values, int64_t count) {
+  for (int64_t i = 0; values != NULL && i < count; i++) {
+    if (values[i].alone_owned) free(values[i].alone);
+    if (values[i].chain_owned) free(values[i].chain);
+    values[i].alone = values[i].chain = NULL;
+    values[i].alone_owned = values[i].chain_owned = false;
+  }
+}
+
+void dflash_case_forget_scales(DflashCase *c) {
+  forget_scales(c->held_k, c->layers);
+  forget_scales(c->held_v, c->layers);
+  forget_scales(c->stages, DFLASH_STAGE_COUNT * c->layers);
+  free(c->tokens.alone);
+  free(c->tokens.chain);
+  c->tokens.alone = c->tokens.chain = NULL;
+}

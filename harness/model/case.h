@@ -56,6 +56,8 @@ typedef struct DflashCase {
 /* Allocates the arrays of values (not the values). */
 DflashStatus dflash_case_open(DflashCase *c, const DflashGeometry *geometry, const char *name, DflashError *error);
 void dflash_case_close(DflashCase *c);
+/* Drops every error scale, so that it is computed anew. */
+void dflash_case_forget_scales(DflashCase *c);
 /* The place of a stage's value; for RESIDUAL (layer 0), TAPS, HELD_K, HELD_V use the members above. */
 DflashValue *dflash_case_value(const DflashCase *c, int32_t stage, int64_t layer);
 

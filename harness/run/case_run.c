@@ -34,6 +34,26 @@ static DflashStatus ask_infos(DflashCaseRun *run, DflashError *error) {
   return DFLASH_OK;
 }
 
+/* A stage that is not materialised is covered by a materialised one. */
+static DflashStatus check_covers(const DflashCaseRun *run, DflashError *error) {
+  const DflashSession *s = run->session;
+  int32_t stage;
+  int64_t layer;
+  for (int64_t i = 0; dflash_stage_walk(s->geometry, i, &stage, &layer); i++) {
+    const DflashStageInfo *info = dflash_case_info(run, stage, layer);
+    bool known = info->covered_by >= 0 && info->covered_by < DFLASH_STAGE_COUNT;
+    if (info->materialised) continue;
+    int64_t cover_layer = known && dflash_stage_row(info->covered_by)->scope == DFLASH_SCOPE_LAYER ? layer : 0;
+    if (known && info->covered_by != stage && dflash_case_info(run, info->covered_by, cover_layer)->materialised)
+      continue;
+    char label[64];
+    return dflash_error_set(error, DFLASH_INTERNAL,
+                            "%s: stage_info of %s: not materialised, and covered_by %d is no materialised stage",
+                            s->backend->name, dflash_stage_label(stage, layer, label), info->covered_by);
+  }
+  return DFLASH_OK;
+}
+
 /* Modes when the user named none: what ships runs fused, or every stage can be entered alone. */
 static unsigned default_modes(const DflashCaseRun *run) {
   int32_t stage;
@@ -46,6 +66,7 @@ static unsigned default_modes(const DflashCaseRun *run) {
 /* Scales that the file lacks are computed from its weights and values. */
 static DflashStatus complete_scales(DflashCaseRun *run, DflashError *error) {
   DflashSession *s = run->session;
+  if (dflash_golden_attribute(s->golden, "scales_hash")[0] == '\0') dflash_case_forget_scales(&run->c);
   DflashEvaluate evaluate = {.geometry = s->geometry,
                              .weights = s->weights,
                              .pool = s->pool,
@@ -102,6 +123,7 @@ static DflashStatus choose_modes(DflashCaseRun *run, const char *modes_name, Dfl
   char modes[32];
   dflash_session_case(run->session, "");
   DflashStatus status = ask_infos(run, error);
+  if (status == DFLASH_OK) status = check_covers(run, error);
   if (status != DFLASH_OK) return status;
   run->modes = run->session->options->modes != 0 ? run->session->options->modes : default_modes(run);
   if (modes_name == NULL) modes_name = dflash_modes_text(run->modes, modes);
@@ -197,10 +219,44 @@ static DflashStatus load_state(const DflashCaseRun *run, DflashSequence *sequenc
   return run->session->backend->load(sequence, c->context_first, c->sizes.context_len, k, v, error);
 }
 
+/* What the backend says that it holds, against the bookkeeping. */
+static DflashStatus check_span(const DflashCaseRun *run, DflashSequence *sequence, int64_t first, int64_t len,
+                               DflashError *error) {
+  const DflashSession *s = run->session;
+  for (int64_t layer = 0; layer < s->geometry->layers; layer++) {
+    int64_t own_first = 0, own_len = 0, kept = 0;
+    DflashStatus status = s->backend->span(sequence, layer, &own_first, &own_len, &kept, error);
+    if (status != DFLASH_OK) return dflash_error_prefix(error, "span of layer %lld", (long long)layer);
+    if (own_first == first && own_len == len && kept >= first && kept <= first + len) continue;
+    return dflash_error_set(
+        error, DFLASH_INTERNAL,
+        "layer %lld says that it holds %lld rows from %lld on (kept from %lld); right: %lld from %lld",
+        (long long)layer, (long long)own_len, (long long)own_first, (long long)kept, (long long)len, (long long)first);
+  }
+  return DFLASH_OK;
+}
+
+/* The span is looked at after every operation; of very long lists, after the last. */
+static DflashStatus check_operation(const DflashCaseRun *run, DflashSequence *sequence, int64_t done,
+                                    DflashError *error) {
+  enum { MANY = 512 };
+  int64_t first = 0, len = 0;
+  if (run->c.op_count > MANY && done < run->c.op_count) return DFLASH_OK;
+  DflashStatus status = dflash_context_replay(run->c.ops, done, &first, &len, NULL, NULL, error);
+  return status == DFLASH_OK ? check_span(run, sequence, first, len, error) : status;
+}
+
+DflashStatus dflash_case_load(DflashCaseRun *run, DflashSequence *sequence, DflashError *error) {
+  DflashStatus status = load_state(run, sequence, error);
+  if (status == DFLASH_OK) status = check_span(run, sequence, run->c.context_first, run->c.sizes.context_len, error);
+  return status == DFLASH_OK ? status : dflash_error_prefix(error, "loading the context");
+}
+
 DflashStatus dflash_case_feed(DflashCaseRun *run, DflashSequence *sequence, DflashError *error) {
-  if (run->session->options->load_context) return load_state(run, sequence, error);
+  if (run->session->options->load_context) return dflash_case_load(run, sequence, error);
   for (int64_t i = 0; i < run->c.op_count; i++) {
     DflashStatus status = apply(run, sequence, &run->c.ops[i], error);
+    if (status == DFLASH_OK) status = check_operation(run, sequence, i + 1, error);
     if (status != DFLASH_OK) return dflash_error_prefix(error, "context operation %lld", (long long)i);
   }
   return DFLASH_OK;

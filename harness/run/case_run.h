@@ -58,6 +58,7 @@ int64_t dflash_case_position(const DflashCaseRun *run, int32_t stage);
 int dflash_case_has(const DflashCaseRun *run, int32_t stage, int64_t layer);
 
 /* Sequences. fill replays the operations (or loads context_state, with --context load). */
+DflashStatus dflash_case_load(DflashCaseRun *run, DflashSequence *sequence, DflashError *error);
 DflashStatus dflash_case_feed(DflashCaseRun *run, DflashSequence *sequence, DflashError *error);
 DflashStatus dflash_case_sequence(DflashCaseRun *run, uint32_t flags, DflashSequence **sequence, DflashError *error);
 
@@ -67,6 +68,8 @@ DflashStatus dflash_product_open(DflashCaseRun *run, DflashProduct *product, Dfl
 DflashStatus dflash_product_run(DflashCaseRun *run, DflashSequence *sequence, DflashProduct *product, uint32_t poison,
                                 DflashError *error);
 void dflash_product_close(DflashProduct *product);
+/* The first guard band that a run damaged: its distance (dflash_guarded_damage), and whose in *label; 0 when whole. */
+int64_t dflash_product_damage(const DflashCaseRun *run, const DflashProduct *product, char label[64]);
 const float *dflash_product_value(const DflashProduct *product, int32_t stage, int64_t layer);
 
 /* Compares, and fills a verdict: guard bands, poison, classes, score, trust. damage: of the bands, 0 when whole. */

@@ -51,7 +51,7 @@ static int backend_name(const char *file, char *name, size_t size) {
 }
 
 typedef struct Seen {
-  char names[64][64];
+  char names[1024][64];
   int count;
   void (*found)(void *context, const char *name, const char *path);
   void *context;
@@ -59,7 +59,7 @@ typedef struct Seen {
 
 static void see(Seen *seen, const char *path) {
   char name[64];
-  if (!backend_name(path, name, sizeof name) || seen->count == 64) return;
+  if (!backend_name(path, name, sizeof name) || seen->count == 1024) return;
   for (int i = 0; i < seen->count; i++)
     if (strcmp(seen->names[i], name) == 0) return;
   memcpy(seen->names[seen->count++], name, sizeof name);

@@ -115,3 +115,23 @@ DflashStatus dflash_product_run(DflashCaseRun *run, DflashSequence *sequence, Df
   }
   return read_values(run, sequence, product, error);
 }
+
+int64_t dflash_product_damage(const DflashCaseRun *run, const DflashProduct *product, char label[64]) {
+  int32_t stage;
+  int64_t layer, damage = dflash_token_buffers_damage(&product->tokens);
+  snprintf(label, 64, "tokens");
+  if (damage == 0 && (damage = dflash_guarded_damage(&product->logits)) != 0) snprintf(label, 64, "block.logits");
+  if (damage == 0 && (damage = dflash_guarded_damage(&product->selector)) != 0)
+    snprintf(label, 64, "block.selector_hidden");
+  for (int64_t i = 0; damage == 0 && dflash_stage_walk(run->session->geometry, i, &stage, &layer); i++) {
+    const DflashGuarded *value = product_at(product, stage, layer);
+    if (value->data != NULL) damage = dflash_guarded_damage(value);
+    if (damage != 0) dflash_stage_label(stage, layer, label);
+  }
+  for (int64_t l = 0; damage == 0 && l < product->layers; l++) {
+    damage = dflash_guarded_damage(&product->k[l]);
+    if (damage == 0) damage = dflash_guarded_damage(&product->v[l]);
+    if (damage != 0) snprintf(label, 64, "context of layer %lld", (long long)l);
+  }
+  return damage;
+}

@@ -38,7 +38,21 @@ static bool first_difference(const DflashCaseRun *run, const DflashProduct *a, c
       return true;
     }
   snprintf(label, 64, "tokens");
-  return !same_tokens(&a->tokens, &b->tokens);
+  if (!same_tokens(&a->tokens, &b->tokens)) return true;
+  snprintf(label, 64, "block.logits");
+  if (!same_bits(&a->logits, &b->logits)) return true;
+  snprintf(label, 64, "block.selector_hidden");
+  return !same_bits(&a->selector, &b->selector);
+}
+
+/* 1 when a guard band of this run is damaged; the verdict says so. */
+static bool judge_damage(const DflashCaseRun *run, DflashVerdict *verdict, const DflashProduct *product) {
+  char label[64];
+  int64_t damage = dflash_product_damage(run, product, label);
+  if (damage == 0) return false;
+  dflash_verdict_note(verdict, DFLASH_OUTCOME_OVERRUN, "%s: wrote outside its output: element %lld %s", label,
+                      (long long)(damage < 0 ? -damage : damage), damage < 0 ? "before its start" : "past its end");
+  return true;
 }
 
 static bool tokens_fail(DflashCaseRun *run, const DflashProduct *product) {
@@ -91,6 +105,7 @@ static DflashStatus count_repeats(DflashCaseRun *run, DflashProduct *again, Repe
     DflashStatus status = dflash_product_run(run, run->sequence, again, OTHER_POISON + (uint32_t)r, error);
     if (status != DFLASH_OK) return status;
     count->runs++;
+    if (dflash_product_damage(run, again, label) != 0) return DFLASH_OK; /* the caller looks at the bands */
     if (!first_difference(run, &run->product, again, label)) {
       if (first_fails) count_failing(count, first);
       continue;
@@ -112,6 +127,7 @@ static void judge_repeats(DflashCaseRun *run, DflashProduct *again) {
   }
   verdict->runs = count.runs + 1;
   verdict->failed_runs = count.failing;
+  if (judge_damage(run, verdict, again)) return;
   if (count.failing > 0)
     dflash_verdict_note(verdict, DFLASH_OUTCOME_MISMATCH, "%lld of %lld runs fail, first at %s",
                         (long long)count.failing, (long long)verdict->runs, count.fails_at);
@@ -166,6 +182,8 @@ static void judge_sequences(DflashCaseRun *run, DflashProduct *again) {
   if (status == DFLASH_OK) status = dflash_product_run(run, run->sequence, again, OTHER_POISON, &error);
   if (status != DFLASH_OK)
     dflash_verdict_note(verdict, DFLASH_OUTCOME_ERROR, "with a second sequence: %s", error.message);
+  else if (judge_damage(run, verdict, again))
+    return s->backend->sequence_close(other);
   else if (!first_difference(run, &run->product, again, label))
     dflash_verdict_note(verdict, DFLASH_OUTCOME_PASS, "two sequences in turn, equal bits");
   else if (s->info.repeatable || ((run->modes & 1u << DFLASH_MODE_CHAIN) != 0 && fails(run, again, label)))
@@ -175,14 +193,12 @@ static void judge_sequences(DflashCaseRun *run, DflashProduct *again) {
   s->backend->sequence_close(other);
 }
 
-/* What ships is a sequence that captures nothing: its tokens are judged as well. */
-static void judge_uncaptured(DflashCaseRun *run, DflashProduct *again) {
-  DflashSession *s = run->session;
-  DflashVerdict *verdict = law(run, "uncaptured");
-  DflashSequence *plain = NULL;
-  DflashError error = {0};
-  DflashStatus status = dflash_case_sequence(run, 0, &plain, &error);
+/* One block of a sequence that captures nothing; logits and selector rows only when asked for. */
+static DflashStatus uncaptured_block(DflashCaseRun *run, DflashSequence *plain, DflashProduct *again, bool outputs,
+                                     DflashError *error) {
   dflash_token_buffers_poison(&again->tokens);
+  dflash_guarded_poison(&again->logits);
+  dflash_guarded_poison(&again->selector);
   DflashBlockCall call = {.struct_size = sizeof call,
                           .anchor_pos = run->c.anchor_pos,
                           .anchor_token = run->c.anchor_token,
@@ -190,20 +206,87 @@ static void judge_uncaptured(DflashCaseRun *run, DflashProduct *again) {
                           .n_draft = run->c.sizes.n_draft,
                           .head_width = run->c.sizes.head_width,
                           .h = run->c.h,
-                          .tokens = &again->tokens.tokens};
-  if (status == DFLASH_OK) status = s->backend->block(plain, &call, &error);
+                          .tokens = &again->tokens.tokens,
+                          .logits = outputs ? again->logits.data : NULL,
+                          .selector_hidden = outputs ? again->selector.data : NULL};
+  return run->session->backend->block(plain, &call, error);
+}
+
+/* Its tokens: equal to the captured block's, or right by themselves. */
+static void judge_uncaptured_tokens(DflashCaseRun *run, DflashVerdict *verdict, const DflashProduct *again) {
+  const DflashValue *logits = dflash_case_value(&run->c, DFLASH_STAGE_HEAD_LOGITS, 0);
+  if (same_tokens(&run->product.tokens, &again->tokens))
+    dflash_verdict_note(verdict, DFLASH_OUTCOME_PASS, "the same tokens and scores");
+  else
+    dflash_case_judge_tokens(run, verdict, &again->tokens, &run->c.tokens, logits->data, logits->chain,
+                             dflash_case_value(&run->c, DFLASH_STAGE_SELECTOR_HIDDEN, 0)->data, true);
+}
+
+/* Its logits, which were asked for this time: equal to the captured block's, or right by themselves. */
+static void judge_uncaptured_logits(DflashCaseRun *run, DflashVerdict *verdict, const DflashProduct *again) {
+  static const int32_t stages[] = {DFLASH_STAGE_HEAD_LOGITS, DFLASH_STAGE_SELECTOR_HIDDEN};
+  const DflashGuarded *own[] = {&again->logits, &again->selector};
+  const DflashGuarded *captured[] = {&run->product.logits, &run->product.selector};
+  for (int i = 0; i < 2; i++) {
+    if (same_bits(own[i], captured[i])) continue;
+    const DflashValue *golden = dflash_case_value(&run->c, stages[i], 0);
+    DflashVerdict value = {.stage = stages[i], .mode = DFLASH_MODE_CHAIN};
+    dflash_case_judge(run, &value, own[i]->data, golden->data, golden->chain, golden->rows, golden->width, 0);
+    if (!dflash_outcome_is_failure(value.outcome)) continue;
+    dflash_verdict_note(verdict, value.outcome, "%s of a block without capture: %s", dflash_stage_row(stages[i])->name,
+                        value.comparison.place);
+    return;
+  }
+}
+
+/* What ships is a sequence that captures nothing: two blocks of it are judged as well. */
+static void judge_uncaptured(DflashCaseRun *run, DflashProduct *again) {
+  DflashSession *s = run->session;
+  DflashVerdict *verdict = law(run, "uncaptured");
+  DflashSequence *plain = NULL;
+  DflashError error = {0};
+  DflashStatus status = dflash_case_sequence(run, 0, &plain, &error);
+  for (int block = 0; block < 2 && !dflash_outcome_is_failure(verdict->outcome); block++) {
+    if (status == DFLASH_OK) status = uncaptured_block(run, plain, again, block == 1, &error);
+    if (status != DFLASH_OK) break;
+    if (judge_damage(run, verdict, again)) break;
+    judge_uncaptured_tokens(run, verdict, again);
+    if (block == 1 && !dflash_outcome_is_failure(verdict->outcome)) judge_uncaptured_logits(run, verdict, again);
+  }
   if (status != DFLASH_OK && status == run->block_error.status)
     dflash_verdict_note(verdict, DFLASH_OUTCOME_NOT_RUN, "the captured block failed the same way");
   else if (status != DFLASH_OK)
     dflash_verdict_note(verdict, DFLASH_OUTCOME_ERROR, "without capture: %s", error.message);
-  else if (same_tokens(&run->product.tokens, &again->tokens))
-    dflash_verdict_note(verdict, DFLASH_OUTCOME_PASS, "the same tokens and scores");
-  else
-    dflash_case_judge_tokens(run, verdict, &again->tokens, &run->c.tokens,
-                             dflash_case_value(&run->c, DFLASH_STAGE_HEAD_LOGITS, 0)->data,
-                             dflash_case_value(&run->c, DFLASH_STAGE_HEAD_LOGITS, 0)->chain,
-                             dflash_case_value(&run->c, DFLASH_STAGE_SELECTOR_HIDDEN, 0)->data, true);
   s->backend->sequence_close(plain);
+}
+
+/* Context given directly is held as it was given. */
+static void judge_load(DflashCaseRun *run, DflashProduct *again) {
+  DflashSession *s = run->session;
+  DflashVerdict *verdict = law(run, "load");
+  DflashSequence *sequence = NULL;
+  DflashSequenceDesc desc = {.struct_size = sizeof desc, .flags = DFLASH_SEQUENCE_CAPTURE};
+  DflashError error = {0};
+  int64_t len = run->c.sizes.context_len, bad = -1;
+  DflashStatus status = s->backend->sequence_open(s->model, &desc, &sequence, &error);
+  if (status == DFLASH_OK) status = dflash_case_load(run, sequence, &error);
+  for (int64_t l = 0; status == DFLASH_OK && bad < 0 && l < run->product.layers; l++) {
+    status =
+        s->backend->read_context(sequence, l, run->c.context_first, len, again->k[l].data, again->v[l].data, &error);
+    size_t bytes = again->k[l].count * sizeof(float);
+    if (status == DFLASH_OK && (memcmp(again->k[l].data, run->c.held_k[l].data, bytes) != 0 ||
+                                memcmp(again->v[l].data, run->c.held_v[l].data, bytes) != 0))
+      bad = l;
+  }
+  if (status != DFLASH_OK)
+    dflash_verdict_note(verdict, status == DFLASH_UNSUPPORTED ? DFLASH_OUTCOME_UNSUPPORTED : DFLASH_OUTCOME_ERROR, "%s",
+                        error.message);
+  else if (bad >= 0)
+    dflash_verdict_note(verdict, DFLASH_OUTCOME_MISMATCH, "layer %lld does not hold the rows that were loaded",
+                        (long long)bad);
+  else
+    dflash_verdict_note(verdict, DFLASH_OUTCOME_PASS, "held as loaded");
+  s->backend->sequence_close(sequence);
 }
 
 void dflash_verify_laws(DflashCaseRun *run) {
@@ -217,6 +300,7 @@ void dflash_verify_laws(DflashCaseRun *run) {
   if (run->session->options->stages == NULL && run->session->options->layer < 0) {
     judge_sequences(run, &again);
     if ((run->modes & 1u << DFLASH_MODE_CHAIN) != 0) judge_uncaptured(run, &again);
+    if (run->c.sizes.context_len > 0) judge_load(run, &again);
   }
   dflash_product_close(&again);
 }
