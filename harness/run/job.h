@@ -43,13 +43,14 @@ struct DflashJob {
   /* of the child at work */
   DflashStep step;
   DflashError refused;
-  int refused_phase;     /* -1: none */
-  int64_t begun;         /* cases that this child began */
-  uint64_t case_begin;   /* when the case in work did */
-  char backend[64];      /* its own name, or what the user typed */
-  char device[64];       /* likewise */
-  char modes[32];        /* of the case in work, "" when not known yet */
-  DflashCounts verdicts; /* of the case in work, received so far */
+  int refused_phase;         /* -1: none */
+  int64_t begun;             /* cases that this child began */
+  uint64_t case_begin;       /* when the case in work did */
+  char backend[64];          /* its own name, or what the user typed */
+  char device[64];           /* likewise */
+  char modes[32];            /* of the case in work, "" when not known yet */
+  char known_settings[1024]; /* as the child completed them, "" when not known yet */
+  DflashCounts verdicts;     /* of the case in work, received so far */
 };
 
 /* Runs all files, writes run and summary records; the exit status. */

@@ -57,7 +57,7 @@ static void keep_case(DflashJob *job, const char *case_name, int outcome, const 
   char *command = dflash_reproduce_command(job->options, &what);
   cJSON *record = begin_record(job, "case", case_name, outcome);
   cJSON_AddStringToObject(record, "modes", job->modes);
-  cJSON_AddStringToObject(record, "settings", job->settings);
+  cJSON_AddStringToObject(record, "settings", job->known_settings[0] != '\0' ? job->known_settings : job->settings);
   cJSON_AddStringToObject(record, "message", message);
   cJSON_AddNumberToObject(record, "passed", (double)job->verdicts.passed);
   cJSON_AddNumberToObject(record, "failed", (double)job->verdicts.failed);

@@ -64,6 +64,7 @@ static void take_phase(DflashJob *job, const cJSON *record) {
   if (job->step.phase == DFLASH_PHASE_CASE) {
     job->begun++;
     snprintf(job->modes, sizeof job->modes, "%s", text_of(record, "modes"));
+    snprintf(job->known_settings, sizeof job->known_settings, "%s", text_of(record, "settings"));
   }
   if (text_of(record, "backend")[0] == '\0') return;
   snprintf(job->backend, sizeof job->backend, "%s", text_of(record, "backend"));

@@ -4,8 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/sha256.h"
 #include "base/text.h"
 #include "time/clock.h"
 
@@ -91,6 +94,41 @@ static DflashStatus choose_device(DflashSession *session, DflashError *error) {
   return status;
 }
 
+/* SHA-256 of the backend's file: a rebuilt one is another. */
+static DflashStatus hash_backend(const DflashSession *session, char hex[65], DflashError *error) {
+  DflashMapping file;
+  DflashStatus status = dflash_map_file(session->loaded.path, &file, error);
+  if (status != DFLASH_OK) return status;
+  DflashSha256 *hash = dflash_sha256_open();
+  if (hash != NULL) {
+    dflash_sha256_update(hash, file.data, (size_t)file.size);
+    dflash_sha256_close(hash, hex);
+  }
+  dflash_unmap_file(&file);
+  return hash != NULL ? DFLASH_OK : dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for a hash");
+}
+
+/* A golden without hashes is known by its size and time of change. */
+static DflashStatus identify(DflashSession *session, DflashError *error) {
+  char hex[65];
+  struct stat info = {0};
+  DflashText text = {0};
+  const char *values = dflash_golden_attribute(session->golden, "values_hash");
+  const char *scales = dflash_golden_attribute(session->golden, "scales_hash");
+  DflashStatus status = hash_backend(session, hex, error);
+  if (status != DFLASH_OK) return status;
+  dflash_text_append(&text, "%s%sbackend_file=%.16s", session->settings, session->settings[0] != '\0' ? " " : "", hex);
+  if (values[0] != '\0' && scales[0] != '\0')
+    dflash_text_append(&text, " values=%.16s scales=%.16s", values, scales);
+  else if (stat(session->file, &info) == 0)
+    dflash_text_append(&text, " golden=%lld.%lld.%ld", (long long)info.st_size, (long long)info.st_mtim.tv_sec,
+                       info.st_mtim.tv_nsec);
+  if (text.failed) dflash_text_free(&text);
+  if (text.data == NULL) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for settings");
+  session->settings = session->own_settings = text.data;
+  return DFLASH_OK;
+}
+
 DflashStatus dflash_session_backend(DflashSession *session, DflashError *error) {
   const DflashRunOptions *o = session->options;
   if (o->profile != DFLASH_PROFILE_EXACT)
@@ -101,6 +139,8 @@ DflashStatus dflash_session_backend(DflashSession *session, DflashError *error) 
   if (status != DFLASH_OK) return status;
   session->backend = session->loaded.backend;
   choose_options(session);
+  status = identify(session, error);
+  if (status != DFLASH_OK) return status;
   status = choose_device(session, error);
   if (status != DFLASH_OK) return status;
   DflashModelDesc desc = describe(session);
@@ -164,4 +204,6 @@ void dflash_session_close(DflashSession *session) {
   session->golden = NULL;
   dflash_pool_close(session->pool);
   session->pool = NULL;
+  free(session->own_settings);
+  session->settings = session->own_settings = NULL;
 }

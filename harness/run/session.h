@@ -12,7 +12,7 @@
 
 typedef struct DflashSession {
   const DflashRunOptions *options;
-  const char *file, *settings; /* settings: dflash_run_settings */
+  const char *file, *settings; /* settings: dflash_run_settings; own_settings once backend and golden are known */
   const DflashStore *store;    /* for --resume */
   DflashChild *child;
   DflashGolden *golden;
@@ -27,6 +27,7 @@ typedef struct DflashSession {
   DflashOption backend_options[DFLASH_OPTIONS_MAX + 1]; /* the user's, and threads=N where the backend has it */
   uint32_t backend_option_count;
   char threads_text[16];
+  char *own_settings; /* settings, and what tells this build of the backend and these golden values from others */
   double open_s;
 } DflashSession;
 

@@ -44,6 +44,7 @@ void dflash_session_read(DflashSession *session, int64_t index) {
 void dflash_session_case(DflashSession *session, const char *modes) {
   cJSON *record = phase_record(session, DFLASH_PHASE_CASE);
   cJSON_AddStringToObject(record, "modes", modes);
+  cJSON_AddStringToObject(record, "settings", session->settings);
   send_and_delete(session, record);
 }
 
