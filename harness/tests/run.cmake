@@ -1,5 +1,6 @@
 # The runner's parts, and the program as a user runs it.
-set(dflash_run_plugins crash-cut hang-full exit-block crash-close crash-load talk helper off-stage)
+set(dflash_run_plugins crash-cut hang-full exit-block crash-close crash-load talk helper off-stage
+    keeps-rows late-overrun second-plain false-cover load-swaps half-clock)
 foreach(plugin ${dflash_run_plugins})
   dflash_backend(${plugin} TEST_ONLY SOURCES plugins/${plugin}.c DEPENDS dflash_reference_parts)
   list(APPEND run_plugin_targets dflash-backend-${plugin})

@@ -75,6 +75,30 @@ static void test_the_first_divergence(void **state) {
   cJSON_Delete(records);
 }
 
+/* What only a second look finds: bookkeeping, later blocks, sequences that capture nothing, claims about stages. */
+static void test_what_a_first_block_does_not_show(void **state) {
+  (void)state;
+  static const struct {
+    const char *backend, *outcome, *message;
+  } wrong[] = {
+      {"keeps-rows", "error", "says that it holds"},
+      {"late-overrun", "overrun", "block.logits: wrote outside its output: element 1 past its end"},
+      {"second-plain", "mismatch", "chosen"},
+      {"false-cover", "error", "stage_info of attn.mix/0: not materialised, and covered_by 9999"},
+      {"load-swaps", "mismatch", "layer 0 does not hold the rows that were loaded"},
+  };
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    char arguments[100];
+    snprintf(arguments, sizeof arguments, "--case rewind --backend %s", wrong[i].backend);
+    cJSON *records = records_of(1, arguments);
+    const cJSON *record = case_of(records, "rewind");
+    assert_string_equal(text_in(record, "outcome"), wrong[i].outcome);
+    if (!strstr(text_in(record, "message"), wrong[i].message)) fail_msg("%s", text_in(record, "message"));
+    cJSON_Delete(records);
+  }
+  expect_run(1, "bench t.h5 -q --backend half-clock --budget 200ms");
+}
+
 /* Stages alone are right: found before the block, they stay in the record of a case that crashed in it. */
 static void test_what_was_found_before_a_crash_stays(void **state) {
   (void)state;
@@ -213,6 +237,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_wrong_values),
       cmocka_unit_test(test_the_first_divergence),
+      cmocka_unit_test(test_what_a_first_block_does_not_show),
       cmocka_unit_test(test_what_was_found_before_a_crash_stays),
       cmocka_unit_test(test_the_other_cases_survive_a_crash),
       cmocka_unit_test(test_a_hang_ends),
