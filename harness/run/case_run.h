@@ -68,6 +68,8 @@ DflashStatus dflash_product_open(DflashCaseRun *run, DflashProduct *product, Dfl
 DflashStatus dflash_product_run(DflashCaseRun *run, DflashSequence *sequence, DflashProduct *product, uint32_t poison,
                                 DflashError *error);
 void dflash_product_close(DflashProduct *product);
+/* What the product holds of the verdict's stage; NULL when it holds nothing, and the verdict says why. */
+const DflashGuarded *dflash_product_judged(const DflashCaseRun *run, DflashVerdict *verdict);
 /* The first guard band that a run damaged: its distance (dflash_guarded_damage), and whose in *label; 0 when whole. */
 int64_t dflash_product_damage(const DflashCaseRun *run, const DflashProduct *product, char label[64]);
 const float *dflash_product_value(const DflashProduct *product, int32_t stage, int64_t layer);

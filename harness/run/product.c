@@ -135,3 +135,16 @@ int64_t dflash_product_damage(const DflashCaseRun *run, const DflashProduct *pro
   }
   return damage;
 }
+
+const DflashGuarded *dflash_product_judged(const DflashCaseRun *run, DflashVerdict *verdict) {
+  const DflashStageInfo *info = dflash_case_info(run, verdict->stage, verdict->layer);
+  const DflashGuarded *own = product_at(&run->product, verdict->stage, verdict->layer);
+  if (info->materialised && own->data != NULL) return own;
+  if (info->materialised) {
+    dflash_verdict_note(verdict, DFLASH_OUTCOME_NOT_RUN, "the context is loaded, not computed");
+  } else {
+    verdict->covered_by = info->covered_by;
+    dflash_verdict_note(verdict, DFLASH_OUTCOME_COVERED, "not materialised");
+  }
+  return NULL;
+}

@@ -5,18 +5,9 @@
 
 static void chain_stage(DflashCaseRun *run, int32_t stage, int64_t layer) {
   const DflashGeometry *g = run->session->geometry;
-  const DflashStageInfo *info = dflash_case_info(run, stage, layer);
   DflashVerdict *verdict = dflash_verdict_add(&run->verdicts, DFLASH_MODE_CHAIN, stage, layer, NULL);
-  if (!info->materialised) {
-    verdict->covered_by = info->covered_by;
-    dflash_verdict_note(verdict, DFLASH_OUTCOME_COVERED, "not materialised");
-    return;
-  }
-  const DflashGuarded *own = &run->product.stages[(int64_t)stage * run->product.layers + layer];
-  if (own->data == NULL) {
-    dflash_verdict_note(verdict, DFLASH_OUTCOME_NOT_RUN, "the context is loaded, not computed");
-    return;
-  }
+  const DflashGuarded *own = dflash_product_judged(run, verdict);
+  if (own == NULL) return;
   const DflashValue *golden = dflash_case_value(&run->c, stage, layer);
   dflash_case_judge(run, verdict, own->data, golden->data, golden->chain, dflash_stage_rows(g, &run->c.sizes, stage),
                     dflash_stage_width(g, &run->c.sizes, stage), dflash_guarded_damage(own));

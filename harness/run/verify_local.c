@@ -78,18 +78,9 @@ static bool source_value(Local *local, int32_t source, int64_t layer, const floa
 static void local_stage(Local *local, int32_t stage, int64_t layer) {
   DflashCaseRun *run = local->run;
   const DflashGeometry *g = run->session->geometry;
-  const DflashStageInfo *info = dflash_case_info(run, stage, layer);
   DflashVerdict *verdict = dflash_verdict_add(&run->verdicts, DFLASH_MODE_LOCAL, stage, layer, NULL);
-  if (!info->materialised) {
-    verdict->covered_by = info->covered_by;
-    dflash_verdict_note(verdict, DFLASH_OUTCOME_COVERED, "not materialised");
-    return;
-  }
-  const DflashGuarded *own = &run->product.stages[(int64_t)stage * run->product.layers + layer];
-  if (own->data == NULL) {
-    dflash_verdict_note(verdict, DFLASH_OUTCOME_NOT_RUN, "the context is loaded, not computed");
-    return;
-  }
+  const DflashGuarded *own = dflash_product_judged(run, verdict);
+  if (own == NULL) return;
   dflash_session_stage(run->session, DFLASH_MODE_LOCAL, stage, layer);
   size_t count = (size_t)value_size(run, stage);
   float *value = dflash_alloc(count, sizeof *value), *sigma = dflash_alloc(count, sizeof *sigma);
