@@ -18,7 +18,7 @@ typedef struct DflashOracleCall {
   const DflashGeometry *geometry;
   const DflashWeights *weights;
   DflashPool *pool; /* NULL: the caller's thread */
-  int32_t profile;  /* DFLASH_PROFILE_EXACT; others are refused as unsupported */
+  int32_t profile;  /* DFLASH_PROFILE_*: values for I8 round the activations; scales are the profile's */
   int32_t stage;    /* not select */
   int64_t layer;
   DflashRunSizes sizes;
@@ -64,6 +64,7 @@ typedef struct DflashEvaluate {
   const DflashGeometry *geometry;
   const DflashWeights *weights;
   DflashPool *pool;
+  int32_t profile;                 /* DFLASH_PROFILE_*, of the case's values and scales (dflash_case_to_profile) */
   bool scales_alone, scales_chain; /* compute these where absent */
   bool values;                     /* compute values where absent (else their absence is an error) */
   bool recompute;

@@ -51,6 +51,7 @@ typedef struct DflashCase {
   DflashValue *stages_i8;       /* the same for profile i8, or NULL */
   DflashTokensValue tokens;
   int64_t layers;
+  int32_t profile; /* DFLASH_PROFILE_* of stages, held_k, held_v, tokens and all scales; a case is read as EXACT */
 } DflashCase;
 
 /* Allocates the arrays of values (not the values). */
@@ -58,6 +59,11 @@ DflashStatus dflash_case_open(DflashCase *c, const DflashGeometry *geometry, con
 void dflash_case_close(DflashCase *c);
 /* Drops every error scale, so that it is computed anew. */
 void dflash_case_forget_scales(DflashCase *c);
+/* Turns a case of profile exact into one of another profile. All scales are dropped. F16 and BF16 keep the values. I8
+ * takes stages_i8's values where the case has them (a stage that is not among them is the exact one's); context state
+ * and tokens, and without stages_i8 every stage that a q4tp matrix can reach, are dropped: dflash_evaluate_case fills
+ * them. */
+DflashStatus dflash_case_to_profile(DflashCase *c, const DflashGeometry *geometry, int32_t profile, DflashError *error);
 /* The place of a stage's value; for RESIDUAL (layer 0), TAPS, HELD_K, HELD_V use the members above. */
 DflashValue *dflash_case_value(const DflashCase *c, int32_t stage, int64_t layer);
 

@@ -1,0 +1,3 @@
+#include "backends/faulty/faulty.h"
+
+const Fault faults_matrix[] = {{.defect = {.id = NULL}}};

@@ -1,0 +1,123 @@
+/* Kernels of the faulty backend: right, in f64 where it costs nothing, unless a knob is turned. All take the call of a
+ * stage, read the kept weights (Fault.keeps must name them) and write its output. Knobs of value 0 mean "right".
+ */
+#ifndef DFLASH_FAULTY_KERNELS_H
+#define DFLASH_FAULTY_KERNELS_H
+
+#include "backends/faulty/faulty.h"
+
+/* Orders of f32 summation. */
+enum {
+  FAULT_ORDER_FORWARD,
+  FAULT_ORDER_BACKWARD,
+  FAULT_ORDER_PAIRWISE,
+  FAULT_ORDER_LANES,   /* 16 running sums, added in halves */
+  FAULT_ORDER_BLOCKED, /* blocks of 128, each in order, then added in order */
+  FAULT_ORDER_SPLIT,   /* the columns cut into 3 parts, as over threads */
+  FAULT_ORDER_F64,     /* no f32 rounding but the last */
+  FAULT_ORDER_COUNT
+};
+/* sum a[i] * b[i] in f32 in that order; fused: one rounding a term. */
+float fault_sum(const float *a, const float *b, int64_t count, int order, bool fused);
+
+/* kernel_matrix.c: matrix stages (context.fc, projections, kernels, gate, up, down, head, selector.hidden) */
+typedef struct FaultMatrix {
+  int order;
+  bool fused;
+  int32_t profile; /* how operands are rounded: DFLASH_PROFILE_* */
+  /* Each may be NULL. Called for every row of the matrix, decoded to f32, and for every row of the input, a copy. */
+  void (*weights)(const FaultCall *call, int64_t row, float *w, int64_t count);
+  void (*input)(const FaultCall *call, int64_t row, float *x, int64_t count);
+  /* In place of the sum. */
+  float (*sum)(const FaultCall *call, int64_t out, const float *w, const float *x, int64_t count);
+} FaultMatrix;
+DflashStatus fault_kernel_matrix(FaultCall *call, const FaultMatrix *knobs);
+
+/* kernel_norm.c: context.norm, attn.norm, mlp.norm, final.norm; and context.k, attn.q, attn.k with rotation */
+typedef struct FaultNorm {
+  int order;
+  bool fused;
+  bool no_eps, eps_outside /* of the root */, eps_on_sum /* added before the mean */;
+  double eps; /* in place of the geometry's, when not 0 */
+  bool no_gain, no_mean /* the sum for the mean */, centred /* the mean subtracted, a layer norm */;
+  bool no_norm; /* gain only */
+  bool twice;
+  bool whole_row;    /* head norms: over the whole row in place of a head */
+  bool half_sum;     /* sum of squares in f16 */
+  int64_t lanes;     /* when not 0: only that many partial sums of 64 are added up */
+  int64_t skip_tail; /* elements at the end of the axis that the sum leaves out */
+  float (*gain)(const FaultCall *call, const float *gain, int64_t index, int64_t count); /* NULL: gain[index] */
+  /* rotation, of head norms */
+  bool no_rotate, rotate_always /* no_rope layers too */, interleaved, backwards /* the other sign */;
+  bool skip_norm_heads; /* heads whose index % 8 is in the last partial group of 8: neither normed nor rotated */
+  int64_t position_add;
+  bool position_first; /* all rows have row 0's position */
+  bool position_bf16, position_f16, position_f32_steps /* position and row added in f32 */, angle_bf16;
+  bool angle_f64;      /* the angle is not rounded to f32 */
+  bool frequency_f32;  /* theta to a power in f32 */
+  int64_t rotate_dims; /* when not 0: only the first so many dimensions are rotated */
+  bool rotate_before_norm;
+  float (*turn)(const FaultCall *call, int64_t row, int64_t head, int64_t pair, float angle); /* another angle */
+} FaultNorm;
+DflashStatus fault_kernel_norm(FaultCall *call, const FaultNorm *knobs);
+
+/* kernel_conv.c: attn.conv_in, mlp.conv_in, attn.out, mlp.out */
+typedef struct FaultConv {
+  bool taps_backwards /* summed last tap first: lawful */, apart /* base and dynamic products apart: lawful */;
+  bool residual_first /* lawful */, fused;
+  /* Each may be NULL (right): the coefficient of the base and of the dynamic kernel, the source of a tap's input
+   * (NULL: zero) and the residual. side, tap and the channel's group are the right ones. */
+  float (*base)(const FaultCall *call, const float *base, int64_t row, int64_t side, int64_t tap, int64_t channel);
+  float (*dynamic)(const FaultCall *call, const float *dynamic, int64_t row, int64_t side, int64_t tap,
+                   int64_t channel);
+  const float *(*source)(const FaultCall *call, const float *x, int64_t row, int64_t tap, int64_t channel);
+  float (*residual)(const FaultCall *call, const float *h, int64_t row, int64_t channel);
+  int64_t taps;         /* when not 0: so many, in place of conv_kernel */
+  bool residual_inside; /* conv(residual + y) */
+  bool residual_twice, no_residual;
+} FaultConv;
+DflashStatus fault_kernel_conv(FaultCall *call, const FaultConv *knobs);
+
+/* kernel_attention.c: attn.mix */
+typedef struct FaultAttention {
+  int order;
+  bool fused;
+  int64_t splits; /* when above 1: keys in so many parts, merged: lawful */
+  bool online;    /* online softmax: lawful */
+  bool exp2;      /* exponential to base 2: lawful */
+  /* Each may be NULL (right). Keys of the context are numbered by position, those of the block by row. */
+  bool (*sees)(const FaultCall *call, int64_t row, int64_t position); /* of context keys that are held */
+  bool (*sees_block)(const FaultCall *call, int64_t row, int64_t key);
+  int64_t (*kv_head)(const FaultCall *call, int64_t head);
+  const float *(*key)(const FaultCall *call, int64_t kv_head, int64_t position, const float *k); /* context */
+  const float *(*value)(const FaultCall *call, int64_t kv_head, int64_t position, const float *v);
+  double (*scale)(const FaultCall *call);
+  double (*score)(const FaultCall *call, int64_t row, int64_t head, int64_t key, double score);
+  bool no_max, no_division, f16_exp;
+  double denominator_add;
+} FaultAttention;
+DflashStatus fault_kernel_attention(FaultCall *call, const FaultAttention *knobs);
+
+/* kernel_act.c: mlp.act */
+typedef struct FaultAct {
+  float (*act)(float gate, float up); /* NULL: gate * sigmoid(gate) * up */
+} FaultAct;
+DflashStatus fault_kernel_act(FaultCall *call, const FaultAct *knobs);
+
+/* kernel_select.c: select */
+typedef struct FaultSelect {
+  int order;
+  bool fused;
+  /* Each may be NULL (right). */
+  bool (*before)(const FaultCall *call, float logit_a, int32_t id_a, float logit_b, int32_t id_b); /* a stands first */
+  int32_t (*previous)(const FaultCall *call, int64_t row, const int32_t *chosen, const int32_t *candidates);
+  float (*term)(const FaultCall *call, int64_t row, int32_t previous, int32_t candidate, const float *hidden);
+  float (*logit)(const FaultCall *call, int64_t row, int32_t id, float logit);
+  int64_t top;    /* when not 0: so many candidates are scored */
+  int64_t rank;   /* when not 0: so much of the rank */
+  int64_t width;  /* when not 0: only so many logits are looked at */
+  bool last_best; /* equal scores go to the later candidate */
+} FaultSelect;
+DflashStatus fault_kernel_select(FaultCall *call, const FaultSelect *knobs);
+
+#endif
