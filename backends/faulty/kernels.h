@@ -20,12 +20,33 @@ enum {
 /* sum a[i] * b[i] in f32 in that order; fused: one rounding a term. */
 float fault_sum(const float *a, const float *b, int64_t count, int order, bool fused);
 
-/* kernel_matrix.c: matrix stages (context.fc, projections, kernels, gate, up, down, head, selector.hidden) */
+/* kernel_matrix.c: matrix stages (context.fc, projections, kernels, gate, up, down, head, selector.hidden).
+ * Kernels use scratch slots 0 to 3; 4 to 7 are free for hooks. */
+
+/* How profile I8 takes activations: per row and group of 32 columns, s = absmax / 127, q = round(x * (127 / absmax)). */
+enum { FAULT_ROUND_EVEN, FAULT_ROUND_AWAY, FAULT_ROUND_UP, FAULT_ROUND_ZERO };
+typedef struct FaultInt8 {
+  int rounding;
+  float levels;         /* when not 0: in place of 127 */
+  bool wrap;            /* a code past int8 loses its upper bits, in place of being held at +-127 */
+  bool no_floor;        /* a group below 2^-100 is divided like any other */
+  bool whole_row;       /* one absmax a row */
+  int64_t absmax_group; /* added to the group whose absmax is taken; past the last the first */
+  int64_t scale_group;  /* the same for the group whose s multiplies the sum */
+  int64_t rung_group;   /* the same for the group whose weight scale multiplies it */
+  bool scale_f16;       /* s is kept in f16 */
+  bool int16_sum;       /* codes times 16 (a nibble left in its byte's upper half) are summed in 16 bits */
+  bool sum_unscaled;    /* offset 8 taken off afterwards: 8 * sum(q) * weight scale, without s */
+  bool sum_f16;         /* the same with s, the sum s * sum(q) kept in f16 */
+} FaultInt8;
+
 typedef struct FaultMatrix {
   int order;
   bool fused;
   int32_t profile; /* how operands are rounded: DFLASH_PROFILE_* */
-  /* Each may be NULL. Called for every row of the matrix, decoded to f32, and for every row of the input, a copy. */
+  FaultInt8 int8;  /* of profile I8 */
+  /* Each may be NULL. Called for every row of the matrix, decoded to f32 (not for q4tp in profile I8), and for every
+   * row of the input, a copy; before operands are rounded. */
   void (*weights)(const FaultCall *call, int64_t row, float *w, int64_t count);
   void (*input)(const FaultCall *call, int64_t row, float *x, int64_t count);
   /* In place of the sum. */
@@ -82,8 +103,8 @@ DflashStatus fault_kernel_conv(FaultCall *call, const FaultConv *knobs);
 typedef struct FaultAttention {
   int order;
   bool fused;
-  int64_t splits; /* when above 1: keys in so many parts, merged: lawful */
-  bool online;    /* online softmax: lawful */
+  int64_t splits; /* when above 1: keys in so many parts, merged: lawful; some are empty when keys are few */
+  bool online;    /* online softmax, a key a step: lawful */
   bool exp2;      /* exponential to base 2: lawful */
   /* Each may be NULL (right). Keys of the context are numbered by position, those of the block by row. */
   bool (*sees)(const FaultCall *call, int64_t row, int64_t position); /* of context keys that are held */
@@ -92,11 +113,20 @@ typedef struct FaultAttention {
   const float *(*key)(const FaultCall *call, int64_t kv_head, int64_t position, const float *k); /* context */
   const float *(*value)(const FaultCall *call, int64_t kv_head, int64_t position, const float *v);
   double (*scale)(const FaultCall *call);
+  /* The score as it is before the maximum is taken; key is a position here, of the block's keys too. */
   double (*score)(const FaultCall *call, int64_t row, int64_t head, int64_t key, double score);
-  bool no_max, no_division, f16_exp;
-  double denominator_add;
+  /* What a key weighs in both sums; index counts the keys that the row sees. */
+  float (*weight)(const FaultCall *call, int64_t index, int64_t count, float weight);
+  bool no_max, no_division, f16_exp /* of an f16 argument, rounded to f16 */;
+  bool bf16_weights;      /* rounded to bf16 where values are summed, not in the denominator */
+  bool merge_unscaled;    /* parts are added as if they had one maximum */
+  bool merge_empty;       /* a part without keys is merged like any other */
+  bool null_key;          /* a key of score 0 and value 0 beside the others */
+  double denominator_add; /* added to the sum of exponentials, of which the largest is 1 */
 } FaultAttention;
 DflashStatus fault_kernel_attention(FaultCall *call, const FaultAttention *knobs);
+/* The right answer: does a row see a context key that is held? */
+bool fault_attention_sees(const FaultCall *call, int64_t row, int64_t position);
 
 /* kernel_act.c: mlp.act */
 typedef struct FaultAct {

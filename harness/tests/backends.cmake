@@ -40,3 +40,7 @@ endforeach()
 target_link_libraries(test_reference_golden PRIVATE dflash_load)
 # The address sanitiser's allocator ends the program when memory is out, unless told to fail like any other.
 set_tests_properties(reference_calls PROPERTIES ENVIRONMENT "ASAN_OPTIONS=allocator_may_return_null=1")
+
+# kernels of the faulty backend
+dflash_test(faulty_kernels_b LABELS backend LIBS dflash_model ${CMAKE_DL_LIBS})
+target_sources(test_faulty_kernels_b PRIVATE tiny_model.c ${PROJECT_SOURCE_DIR}/backends/faulty/kernel_attention.c)
