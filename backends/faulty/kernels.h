@@ -23,7 +23,8 @@ float fault_sum(const float *a, const float *b, int64_t count, int order, bool f
 /* kernel_matrix.c: matrix stages (context.fc, projections, kernels, gate, up, down, head, selector.hidden).
  * Kernels use scratch slots 0 to 3; 4 to 7 are free for hooks. */
 
-/* How profile I8 takes activations: per row and group of 32 columns, s = absmax / 127, q = round(x * (127 / absmax)). */
+/* How profile I8 takes activations, per row and group of 32 columns: s = absmax / 127, q = round(x * (127 / absmax)).
+ */
 enum { FAULT_ROUND_EVEN, FAULT_ROUND_AWAY, FAULT_ROUND_UP, FAULT_ROUND_ZERO };
 typedef struct FaultInt8 {
   int rounding;
@@ -70,7 +71,8 @@ typedef struct FaultNorm {
   float (*gain)(const FaultCall *call, const float *gain, int64_t index, int64_t count); /* NULL: gain[index] */
   /* rotation, of head norms */
   bool no_rotate, rotate_always /* no_rope layers too */, interleaved, backwards /* the other sign */;
-  bool skip_norm_heads; /* heads whose index % 8 is in the last partial group of 8: neither normed nor rotated */
+  bool skip_norm_heads; /* heads whose index % 8 is in the last partial group of 8: neither normed nor rotated. Query
+                           and key heads of a block count together, queries first; context.k is right */
   int64_t position_add;
   bool position_first; /* all rows have row 0's position */
   bool position_bf16, position_f16, position_f32_steps /* position and row added in f32 */, angle_bf16;
