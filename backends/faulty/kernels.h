@@ -136,19 +136,24 @@ typedef struct FaultAct {
 } FaultAct;
 DflashStatus fault_kernel_act(FaultCall *call, const FaultAct *knobs);
 
-/* kernel_select.c: select */
+/* kernel_select.c: select. Takes the scratch's slots 4 to 7. */
 typedef struct FaultSelect {
   int order;
   bool fused;
   /* Each may be NULL (right). */
   bool (*before)(const FaultCall *call, float logit_a, int32_t id_a, float logit_b, int32_t id_b); /* a stands first */
+  /* After a row's candidates are in order, before they are scored; all rows' are given, and the row's may be changed,
+   * to ids below head_width. */
+  void (*listed)(FaultCall *call, int64_t row, int32_t *candidates);
   int32_t (*previous)(const FaultCall *call, int64_t row, const int32_t *chosen, const int32_t *candidates);
-  float (*term)(const FaultCall *call, int64_t row, int32_t previous, int32_t candidate, const float *hidden);
-  float (*logit)(const FaultCall *call, int64_t row, int32_t id, float logit);
-  int64_t top;    /* when not 0: so many candidates are scored */
+  float (*term)(FaultCall *call, int64_t row, int32_t previous, int32_t candidate, const float *hidden);
+  float (*logit)(const FaultCall *call, int64_t row, int32_t id, float logit);             /* as ranked and as scored */
+  int64_t (*best)(const FaultCall *call, int64_t row, const float *scores, int64_t count); /* place in the list */
+  int64_t top;    /* when not 0: the choice is among so many candidates */
   int64_t rank;   /* when not 0: so much of the rank */
-  int64_t width;  /* when not 0: only so many logits are looked at */
+  int64_t width;  /* when not 0: only so many logits are looked at; not fewer than selector_top */
   bool last_best; /* equal scores go to the later candidate */
+  bool no_logit;  /* scores are the selector's term alone */
 } FaultSelect;
 DflashStatus fault_kernel_select(FaultCall *call, const FaultSelect *knobs);
 
