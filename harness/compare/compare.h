@@ -49,6 +49,8 @@ typedef struct DflashComparison {
   int64_t first_row, first_col; /* the first bad element; -1 when none */
   float got, expected;          /* at the worst place */
   double sigma;                 /* there */
+  double lambda;                /* the largest (difference - floor) / sigma of elements whose sigma is not 0; 0: none */
+  int64_t scaled;               /* elements whose sigma is not 0 */
   DflashMetrics metrics;        /* over finite pairs */
   char place[128];              /* "row 3, head 5, channel 17", "row 0, side 1, tap 0, group 12" */
   char pattern[160]; /* "one row (3)", "every 2nd group from 1", "tail from column 1008", "scattered (1.2%)", ... */

@@ -26,11 +26,20 @@ static double nearest_spacing(float x) {
   return power ? 0.5 * dflash_spacing(x) : dflash_spacing(x);
 }
 
+static double floor_of(double golden, double sigma) {
+  double floor = 0.5 * nearest_spacing((float)golden);
+  return sigma > 0 ? floor + 0x1p-149 : floor;
+}
+
 double dflash_score(double got, double golden, double sigma) {
   double difference = fabs(got - golden);
   if (difference == 0) return 0;
   if (!(sigma >= 0) || isinf(sigma)) return INFINITY;
-  double floor = 0.5 * nearest_spacing((float)golden);
-  if (sigma > 0) floor += 0x1p-149;
-  return difference / (DFLASH_LAMBDA * sigma + floor);
+  return difference / (DFLASH_LAMBDA * sigma + floor_of(golden, sigma));
+}
+
+double dflash_score_lambda(double got, double golden, double sigma) {
+  if (!(sigma > 0) || isinf(sigma)) return 0;
+  double beyond = fabs(got - golden) - floor_of(golden, sigma);
+  return beyond > 0 ? beyond / sigma : 0;
 }

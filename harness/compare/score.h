@@ -8,5 +8,8 @@ double dflash_spacing(float x);
  * is not 0. With sigma 0 equal values score 0 and others at least 2. A sigma that is no finite number from 0 on gives
  * infinity. */
 double dflash_score(double got, double golden, double sigma);
+/* (|got - golden| - floor) / sigma, the lambda at which the score would be 1; 0 below the floor or where sigma is not
+ * finite and positive. */
+double dflash_score_lambda(double got, double golden, double sigma);
 
 #endif

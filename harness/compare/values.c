@@ -56,13 +56,24 @@ static void note_bad(DflashComparison *out, DflashBadMap *map, int64_t row, int6
   map->by_col[col]++;
 }
 
+/* What lambda would have to be for this element alone. */
+static void note_lambda(const DflashCompareCall *call, DflashComparison *out, int64_t i) {
+  double sigma = call->sigma != NULL ? (double)call->sigma[i] : 0;
+  if (sigma == 0) return;
+  double lambda = dflash_score_lambda((double)call->got[i], (double)call->golden[i], sigma);
+  out->scaled++;
+  if (lambda > out->lambda) out->lambda = lambda;
+}
+
 static void visit(const DflashCompareCall *call, DflashComparison *out, DflashBadMap *map, Sums *sums, int64_t row,
                   int64_t col) {
   int64_t i = row * call->width + col;
   double score;
   int class = classify(call, i, &score);
-  if (class == DFLASH_OUTCOME_PASS || class == DFLASH_OUTCOME_MISMATCH)
+  if (class == DFLASH_OUTCOME_PASS || class == DFLASH_OUTCOME_MISMATCH) {
     add_metrics(&out->metrics, sums, (double)call->got[i], (double)call->golden[i]);
+    note_lambda(call, out, i);
+  }
   if (class != DFLASH_OUTCOME_PASS) note_bad(out, map, row, col);
   if (out->worst_row < 0 || score > out->score || worse(out->outcome, class) != out->outcome) {
     out->score = score;

@@ -91,6 +91,7 @@ static DflashStatus timed_block(DflashBenchCase *bench, uint32_t flags, double *
     DflashStatus status = s->backend->evict_caches(s->model, error);
     if (status != DFLASH_OK) return status;
   }
+  bench->check = "block";
   dflash_token_buffers_poison(&bench->tokens);
   uint64_t cpu_begin = dflash_clock_cpu_ns(), begin = dflash_clock_ns();
   DflashStatus status = s->options->round > 0 ? rewind_and_push(bench, error) : DFLASH_OK;
@@ -102,9 +103,11 @@ static DflashStatus timed_block(DflashBenchCase *bench, uint32_t flags, double *
   *device = (double)time.device_ns + (s->options->round > 0 ? (double)time.context_ns : 0);
   bench->resolution_ns = time.resolution_ns;
   bench->clock = time.clock;
+  bench->check = "clock";
   if (time.device_ns == 0 || *device > 1.01 * *wall + 1e5)
     return dflash_error_set(error, DFLASH_INTERNAL, "the backend's clock is not believable: %.0f ns in a call of %.0f",
                             *device, *wall);
+  bench->check = "timed block";
   if (bench->first.chosen.data != NULL && !same_tokens(&bench->first, &bench->tokens))
     return dflash_error_set(error, DFLASH_INTERNAL, "a timed block gave other tokens than the verified one");
   return DFLASH_OK;
@@ -146,6 +149,7 @@ static DflashStatus sample(void *context, double *channels, DflashError *error) 
   if (status == DFLASH_OK)
     status = s->backend->block_spans(bench->sequence, bench->spans, DFLASH_BENCH_SPANS, &bench->span_count, error);
   if (status != DFLASH_OK) return status;
+  bench->check = "spans";
   if (bench->span_count > DFLASH_BENCH_SPANS || (count > 0 && bench->span_count != (uint32_t)count))
     return dflash_error_set(error, DFLASH_INTERNAL, "the number of spans changed from %.0f to %u", count,
                             bench->span_count);
@@ -184,8 +188,10 @@ static DflashStatus prepare_timed(DflashBenchCase *bench, DflashError *error) {
   return DFLASH_OK;
 }
 
+/* Cases in memory are timed for the clock's sake, not for a report. */
 static void measure_roofline(DflashBenchCase *bench) {
   DflashSession *s = bench->run.session;
+  if (s->cases != NULL) return;
   double rate = 0;
   if (DFLASH_BACKEND_HAS(s->backend, measure_read) && s->backend->measure_read(s->model, &rate, NULL) == DFLASH_OK &&
       rate > bench->read_rate)
@@ -225,6 +231,7 @@ static DflashStatus take_samples(DflashBenchCase *bench, DflashError *error) {
   DflashStatus status =
       dflash_sample(&options, DFLASH_CHANNEL_SPANS + (int64_t)bench->span_count, sample, bench, &bench->samples, error);
   if (status != DFLASH_OK) return status;
+  bench->check = "clock";
   status = check_clock(bench, error);
   if (status != DFLASH_OK) return status;
   dflash_session_progress(s, "roofline again, library calls");
@@ -246,6 +253,11 @@ static void add_reproduce(const DflashBenchCase *bench, cJSON *record, bool pari
   free(command);
 }
 
+static const char *failed_check(const DflashBenchCase *bench, const DflashVerdict *first) {
+  if (first == NULL) return bench->check != NULL ? bench->check : "context";
+  return first->stage != DFLASH_STAGE_NONE ? dflash_stage_row(first->stage)->name : first->check;
+}
+
 /* The `case` record: first is what failed parity; why, what else went wrong, with its outcome. */
 static DflashStatus send_case(DflashBenchCase *bench, const DflashVerdict *first, int outcome, const char *why) {
   char message[900] = "";
@@ -258,12 +270,13 @@ static DflashStatus send_case(DflashBenchCase *bench, const DflashVerdict *first
   if (first != NULL) outcome = first->outcome;
   cJSON_AddStringToObject(record, "outcome", dflash_outcome_name(outcome));
   if (first != NULL || why != NULL) cJSON_AddStringToObject(record, "message", why != NULL ? why : message);
+  if (dflash_outcome_is_failure(outcome)) cJSON_AddStringToObject(record, "check", failed_check(bench, first));
   cJSON_AddNumberToObject(record, "passed", outcome == DFLASH_OUTCOME_PASS);
   cJSON_AddNumberToObject(record, "failed", dflash_outcome_is_failure(outcome));
   cJSON_AddNumberToObject(record, "other", outcome != DFLASH_OUTCOME_PASS && !dflash_outcome_is_failure(outcome));
   cJSON_AddNumberToObject(record, "elapsed_s", (double)(dflash_clock_ns() - bench->begin_ns) * 1e-9);
   dflash_record_number(record, "largest_score", bench->largest_score);
-  cJSON_AddStringToObject(record, "values_hash", dflash_golden_attribute(bench->run.session->golden, "values_hash"));
+  cJSON_AddStringToObject(record, "values_hash", dflash_session_attribute(bench->run.session, "values_hash"));
   if (dflash_outcome_is_failure(outcome)) add_reproduce(bench, record, first != NULL);
   return dflash_session_send(bench->run.session, record);
 }

@@ -33,6 +33,7 @@ typedef struct DflashBenchCase {
   uint64_t resolution_ns;
   int clock;
   double largest_score; /* of the parity run */
+  const char *check;    /* what is being looked at: "block", "clock", "spans", "timed block" */
   uint64_t told_ns;     /* when the parent last heard of the sampling */
   DflashDeviceState before, after;
 } DflashBenchCase;

@@ -66,7 +66,8 @@ static unsigned default_modes(const DflashCaseRun *run) {
 /* Scales that the file lacks are computed from its weights and values. */
 static DflashStatus complete_scales(DflashCaseRun *run, DflashError *error) {
   DflashSession *s = run->session;
-  if (dflash_golden_attribute(s->golden, "scales_hash")[0] == '\0') dflash_case_forget_scales(&run->c);
+  if (run->borrowed) return DFLASH_OK;
+  if (dflash_session_attribute(s, "scales_hash")[0] == '\0') dflash_case_forget_scales(&run->c);
   DflashEvaluate evaluate = {.geometry = s->geometry,
                              .weights = s->weights,
                              .pool = s->pool,
@@ -103,9 +104,17 @@ static DflashStatus check_values(const DflashCaseRun *run, DflashError *error) {
   return status;
 }
 
+static DflashStatus take_case(DflashCaseRun *run, int64_t index, DflashError *error) {
+  const DflashSession *s = run->session;
+  run->borrowed = s->cases != NULL;
+  if (!run->borrowed) return dflash_golden_case(s->golden, index, &run->c, error);
+  run->c = *s->cases[index];
+  return DFLASH_OK;
+}
+
 static DflashStatus read_case(DflashCaseRun *run, int64_t index, DflashError *error) {
   int64_t first = 0, len = 0, *tap_row = NULL;
-  DflashStatus status = dflash_golden_case(run->session->golden, index, &run->c, error);
+  DflashStatus status = take_case(run, index, error);
   if (status == DFLASH_OK) status = check_values(run, error);
   if (status == DFLASH_OK)
     status = dflash_context_replay(run->c.ops, run->c.op_count, &first, &len, &tap_row, &run->last_push, error);
@@ -152,7 +161,7 @@ void dflash_case_run_close(DflashCaseRun *run) {
   dflash_product_close(&run->product);
   dflash_verdicts_close(&run->verdicts);
   free(run->infos);
-  dflash_case_close(&run->c);
+  if (!run->borrowed) dflash_case_close(&run->c);
   memset(run, 0, sizeof *run);
 }
 
@@ -246,6 +255,12 @@ static DflashStatus check_operation(const DflashCaseRun *run, DflashSequence *se
   return status == DFLASH_OK ? check_span(run, sequence, first, len, error) : status;
 }
 
+DflashStatus dflash_case_apply(const DflashCaseRun *run, DflashSequence *sequence, int64_t index, DflashError *error) {
+  DflashStatus status = apply(run, sequence, &run->c.ops[index], error);
+  if (status == DFLASH_OK) status = check_operation(run, sequence, index + 1, error);
+  return status == DFLASH_OK ? status : dflash_error_prefix(error, "context operation %lld", (long long)index);
+}
+
 DflashStatus dflash_case_load(DflashCaseRun *run, DflashSequence *sequence, DflashError *error) {
   DflashStatus status = load_state(run, sequence, error);
   if (status == DFLASH_OK) status = check_span(run, sequence, run->c.context_first, run->c.sizes.context_len, error);
@@ -254,12 +269,10 @@ DflashStatus dflash_case_load(DflashCaseRun *run, DflashSequence *sequence, Dfla
 
 DflashStatus dflash_case_feed(DflashCaseRun *run, DflashSequence *sequence, DflashError *error) {
   if (run->session->options->load_context) return dflash_case_load(run, sequence, error);
-  for (int64_t i = 0; i < run->c.op_count; i++) {
-    DflashStatus status = apply(run, sequence, &run->c.ops[i], error);
-    if (status == DFLASH_OK) status = check_operation(run, sequence, i + 1, error);
-    if (status != DFLASH_OK) return dflash_error_prefix(error, "context operation %lld", (long long)i);
-  }
-  return DFLASH_OK;
+  DflashStatus status = DFLASH_OK;
+  for (int64_t i = 0; status == DFLASH_OK && i < run->c.op_count; i++)
+    status = dflash_case_apply(run, sequence, i, error);
+  return status;
 }
 
 DflashStatus dflash_case_sequence(DflashCaseRun *run, uint32_t flags, DflashSequence **sequence, DflashError *error) {

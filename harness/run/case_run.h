@@ -36,6 +36,7 @@ typedef struct DflashCaseRun {
   DflashStageInfo *infos;     /* [DFLASH_STAGE_COUNT * layers] */
   DflashProduct product;
   DflashSequence *sequence; /* the capturing one */
+  bool borrowed;            /* c belongs to the session's caller */
   bool ran;                 /* product holds a block */
   bool resumed;             /* an earlier run holds its record: nothing more was opened */
   DflashError block_error;  /* DFLASH_NONFINITE of the block, when its values are still readable */
@@ -59,6 +60,8 @@ int dflash_case_has(const DflashCaseRun *run, int32_t stage, int64_t layer);
 
 /* Sequences. fill replays the operations (or loads context_state, with --context load). */
 DflashStatus dflash_case_load(DflashCaseRun *run, DflashSequence *sequence, DflashError *error);
+/* Context operation `index`, and what span tells after it. */
+DflashStatus dflash_case_apply(const DflashCaseRun *run, DflashSequence *sequence, int64_t index, DflashError *error);
 DflashStatus dflash_case_feed(DflashCaseRun *run, DflashSequence *sequence, DflashError *error);
 DflashStatus dflash_case_sequence(DflashCaseRun *run, uint32_t flags, DflashSequence **sequence, DflashError *error);
 
@@ -72,6 +75,13 @@ void dflash_product_close(DflashProduct *product);
 const DflashGuarded *dflash_product_judged(const DflashCaseRun *run, DflashVerdict *verdict);
 /* The first guard band that a run damaged: its distance (dflash_guarded_damage), and whose in *label; 0 when whole. */
 int64_t dflash_product_damage(const DflashCaseRun *run, const DflashProduct *product, char label[64]);
+/* Equal bits. */
+bool dflash_guarded_equal(const DflashGuarded *a, const DflashGuarded *b);
+bool dflash_token_buffers_equal(const DflashTokenBuffers *a, const DflashTokenBuffers *b);
+/* The first value in data-flow order whose bits differ, in *label; false when none does. */
+bool dflash_product_differs(const DflashCaseRun *run, const DflashProduct *a, const DflashProduct *b, char label[64]);
+/* Does this block of the case fail in the chain? The first place in *label. */
+bool dflash_product_fails(DflashCaseRun *run, const DflashProduct *product, char label[64]);
 const float *dflash_product_value(const DflashProduct *product, int32_t stage, int64_t layer);
 
 /* Compares, and fills a verdict: guard bands, poison, classes, score, trust. damage: of the bands, 0 when whole. */
@@ -82,7 +92,8 @@ void dflash_case_judge_tokens(DflashCaseRun *run, DflashVerdict *verdict, const 
                               const DflashTokensValue *golden, const float *logits, const float *logits_sigma,
                               const float *hidden, bool chain);
 
-/* The modes; each adds verdicts. */
+/* All modes of the case, one after the other; and each, which adds verdicts. */
+void dflash_verify_modes(DflashCaseRun *run);
 void dflash_verify_alone(DflashCaseRun *run);
 void dflash_verify_production(DflashCaseRun *run); /* one block for chain and local; then the laws below */
 void dflash_verify_chain(DflashCaseRun *run);

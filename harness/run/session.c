@@ -22,6 +22,10 @@ DflashStatus dflash_session_golden(DflashSession *session, DflashError *error) {
   return DFLASH_OK;
 }
 
+const char *dflash_session_attribute(const DflashSession *session, const char *name) {
+  return session->golden != NULL ? dflash_golden_attribute(session->golden, name) : "";
+}
+
 /* A flipped bit in a golden value would look like a backend's error, one in an error scale might hide it. */
 DflashStatus dflash_session_hashes(DflashSession *session, DflashError *error) {
   int inputs, values, scales = -1;
@@ -113,8 +117,8 @@ static DflashStatus identify(DflashSession *session, DflashError *error) {
   char hex[65];
   struct stat info = {0};
   DflashText text = {0};
-  const char *values = dflash_golden_attribute(session->golden, "values_hash");
-  const char *scales = dflash_golden_attribute(session->golden, "scales_hash");
+  const char *values = dflash_session_attribute(session, "values_hash");
+  const char *scales = dflash_session_attribute(session, "scales_hash");
   DflashStatus status = hash_backend(session, hex, error);
   if (status != DFLASH_OK) return status;
   dflash_text_append(&text, "%s%sbackend_file=%.16s", session->settings, session->settings[0] != '\0' ? " " : "", hex);
@@ -139,7 +143,7 @@ DflashStatus dflash_session_backend(DflashSession *session, DflashError *error) 
   if (status != DFLASH_OK) return status;
   session->backend = session->loaded.backend;
   choose_options(session);
-  status = identify(session, error);
+  if (session->golden != NULL) status = identify(session, error);
   if (status != DFLASH_OK) return status;
   status = choose_device(session, error);
   if (status != DFLASH_OK) return status;
@@ -172,7 +176,7 @@ DflashStatus dflash_session_model(DflashSession *session, DflashError *error) {
   DflashStatus status = session->backend->model_open(&desc, &session->model, error);
   if (status != DFLASH_OK) return blame(session, error);
   session->open_s = (double)(dflash_clock_ns() - begin) * 1e-9;
-  dflash_golden_release_weights(session->golden);
+  if (session->golden != NULL) dflash_golden_release_weights(session->golden);
   session->info.struct_size = sizeof session->info;
   status = session->backend->model_info(session->model, &session->info, error);
   if (status != DFLASH_OK) return blame(session, error);
@@ -185,7 +189,7 @@ void dflash_session_identify(const DflashSession *session, cJSON *record) {
   cJSON_AddStringToObject(record, "device", session->device.id);
   cJSON_AddStringToObject(record, "profile", dflash_profile_name(session->options->profile));
   if (session->golden != NULL)
-    cJSON_AddStringToObject(record, "inputs_hash", dflash_golden_attribute(session->golden, "inputs_hash"));
+    cJSON_AddStringToObject(record, "inputs_hash", dflash_session_attribute(session, "inputs_hash"));
 }
 
 DflashStatus dflash_session_send(DflashSession *session, cJSON *record) {

@@ -15,7 +15,8 @@ typedef struct DflashSession {
   const char *file, *settings; /* settings: dflash_run_settings; own_settings once backend and golden are known */
   const DflashStore *store;    /* for --resume */
   DflashChild *child;
-  DflashGolden *golden;
+  DflashGolden *golden;           /* NULL: the cases are in memory */
+  const DflashCase *const *cases; /* those; the caller's */
   const DflashGeometry *geometry;
   const DflashWeights *weights;
   DflashLoaded loaded;
@@ -58,6 +59,8 @@ int dflash_session_resumed(DflashSession *session, const char *case_name, const 
 void dflash_session_refuse(DflashSession *session, int phase, const DflashError *error);
 
 DflashStatus dflash_session_golden(DflashSession *session, DflashError *error);
+/* A root attribute of the golden; "" when it has none, or when there is no file. */
+const char *dflash_session_attribute(const DflashSession *session, const char *name);
 DflashStatus dflash_session_hashes(DflashSession *session, DflashError *error);  /* those that the file stores */
 DflashStatus dflash_session_backend(DflashSession *session, DflashError *error); /* loaded, device, supports */
 DflashStatus dflash_session_model(DflashSession *session, DflashError *error);   /* sends the `model` record */

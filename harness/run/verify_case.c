@@ -9,19 +9,23 @@
 #include "run/reproduce.h"
 #include "time/clock.h"
 
-static void production_failed(DflashCaseRun *run, const DflashError *error) {
-  DflashVerdict *verdict = dflash_verdict_add(&run->verdicts, DFLASH_MODE_CHAIN, DFLASH_STAGE_NONE, -1, "block");
+/* check: "context" for an operation of the context, "block" for what follows. */
+static void production_failed(DflashCaseRun *run, const char *check, const DflashError *error) {
+  DflashVerdict *verdict = dflash_verdict_add(&run->verdicts, DFLASH_MODE_CHAIN, DFLASH_STAGE_NONE, -1, check);
   int outcome = error->status == DFLASH_UNSUPPORTED ? DFLASH_OUTCOME_UNSUPPORTED : DFLASH_OUTCOME_ERROR;
   dflash_verdict_note(verdict, outcome, "%s", error->message);
 }
 
 void dflash_verify_production(DflashCaseRun *run) {
   DflashError error = {0};
+  dflash_session_check(run->session, DFLASH_MODE_CHAIN, "context");
+  if (dflash_case_sequence(run, DFLASH_SEQUENCE_CAPTURE, &run->sequence, &error) != DFLASH_OK) {
+    production_failed(run, "context", &error);
+    return;
+  }
   dflash_session_check(run->session, DFLASH_MODE_CHAIN, "block");
-  DflashStatus status = dflash_case_sequence(run, DFLASH_SEQUENCE_CAPTURE, &run->sequence, &error);
-  if (status == DFLASH_OK) status = dflash_product_run(run, run->sequence, &run->product, DFLASH_POISON_BITS, &error);
-  if (status != DFLASH_OK) {
-    production_failed(run, &error);
+  if (dflash_product_run(run, run->sequence, &run->product, DFLASH_POISON_BITS, &error) != DFLASH_OK) {
+    production_failed(run, "block", &error);
     return;
   }
   run->ran = true;
@@ -82,7 +86,7 @@ static cJSON *case_record(DflashCaseRun *run, double elapsed_s) {
   cJSON_AddNumberToObject(record, "other", (double)other);
   dflash_record_number(record, "largest_score", largest);
   cJSON_AddNumberToObject(record, "elapsed_s", elapsed_s);
-  cJSON_AddStringToObject(record, "values_hash", dflash_golden_attribute(run->session->golden, "values_hash"));
+  cJSON_AddStringToObject(record, "values_hash", dflash_session_attribute(run->session, "values_hash"));
   return record;
 }
 
@@ -96,6 +100,12 @@ static DflashStatus send_verdicts(DflashCaseRun *run, int64_t *sent) {
     if (status != DFLASH_OK) return status;
   }
   return DFLASH_OK;
+}
+
+void dflash_verify_modes(DflashCaseRun *run) {
+  if (run->modes & 1u << DFLASH_MODE_ALONE) dflash_verify_alone(run);
+  if (run->modes & (1u << DFLASH_MODE_CHAIN | 1u << DFLASH_MODE_LOCAL)) dflash_verify_production(run);
+  dflash_verdicts_inherit(&run->verdicts);
 }
 
 static DflashStatus run_modes(DflashCaseRun *run, uint64_t begin) {

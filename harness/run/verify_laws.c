@@ -13,38 +13,6 @@ static DflashVerdict *law(DflashCaseRun *run, const char *name) {
   return dflash_verdict_add(&run->verdicts, DFLASH_MODE_CHAIN, DFLASH_STAGE_NONE, -1, name);
 }
 
-static bool same_bits(const DflashGuarded *a, const DflashGuarded *b) {
-  return a->count == b->count && (a->count == 0 || memcmp(a->data, b->data, a->count * sizeof(float)) == 0);
-}
-
-static bool same_tokens(const DflashTokenBuffers *a, const DflashTokenBuffers *b) {
-  return same_bits(&a->chosen, &b->chosen) && same_bits(&a->plain, &b->plain) &&
-         same_bits(&a->candidates, &b->candidates) && same_bits(&a->scores, &b->scores);
-}
-
-/* The first value in data-flow order whose bits differ; false when none does. */
-static bool first_difference(const DflashCaseRun *run, const DflashProduct *a, const DflashProduct *b, char label[64]) {
-  int32_t stage;
-  int64_t layer;
-  for (int64_t i = 0; dflash_stage_walk(run->session->geometry, i, &stage, &layer); i++) {
-    int64_t at = (int64_t)stage * a->layers + layer;
-    if (a->stages[at].data == NULL || same_bits(&a->stages[at], &b->stages[at])) continue;
-    dflash_stage_label(stage, layer, label);
-    return true;
-  }
-  for (int64_t l = 0; l < a->layers; l++)
-    if (!same_bits(&a->k[l], &b->k[l]) || !same_bits(&a->v[l], &b->v[l])) {
-      snprintf(label, 64, "context of layer %lld", (long long)l);
-      return true;
-    }
-  snprintf(label, 64, "tokens");
-  if (!same_tokens(&a->tokens, &b->tokens)) return true;
-  snprintf(label, 64, "block.logits");
-  if (!same_bits(&a->logits, &b->logits)) return true;
-  snprintf(label, 64, "block.selector_hidden");
-  return !same_bits(&a->selector, &b->selector);
-}
-
 /* 1 when a guard band of this run is damaged; the verdict says so. */
 static bool judge_damage(const DflashCaseRun *run, DflashVerdict *verdict, const DflashProduct *product) {
   char label[64];
@@ -53,35 +21,6 @@ static bool judge_damage(const DflashCaseRun *run, DflashVerdict *verdict, const
   dflash_verdict_note(verdict, DFLASH_OUTCOME_OVERRUN, "%s: wrote outside its output: element %lld %s", label,
                       (long long)(damage < 0 ? -damage : damage), damage < 0 ? "before its start" : "past its end");
   return true;
-}
-
-static bool tokens_fail(DflashCaseRun *run, const DflashProduct *product) {
-  const DflashValue *logits = dflash_case_value(&run->c, DFLASH_STAGE_HEAD_LOGITS, 0);
-  DflashVerdict verdict = {.stage = DFLASH_STAGE_SELECT};
-  if (run->block_error.status != DFLASH_OK) return true;
-  dflash_case_judge_tokens(run, &verdict, &product->tokens, &run->c.tokens, logits->data, logits->chain,
-                           dflash_case_value(&run->c, DFLASH_STAGE_SELECTOR_HIDDEN, 0)->data, true);
-  return dflash_outcome_is_failure(verdict.outcome);
-}
-
-/* Does a run of the block fail in the chain? The place in *label. */
-static bool fails(DflashCaseRun *run, const DflashProduct *product, char label[64]) {
-  const DflashGeometry *g = run->session->geometry;
-  int32_t stage;
-  int64_t layer;
-  for (int64_t i = 0; dflash_stage_walk(g, i, &stage, &layer); i++) {
-    const DflashGuarded *own = &product->stages[(int64_t)stage * product->layers + layer];
-    if (own->data == NULL || !dflash_case_has(run, stage, layer)) continue;
-    const DflashValue *golden = dflash_case_value(&run->c, stage, layer);
-    DflashVerdict verdict = {.stage = stage, .layer = layer};
-    dflash_case_judge(run, &verdict, own->data, golden->data, golden->chain, golden->rows, golden->width,
-                      dflash_guarded_damage(own));
-    if (!dflash_outcome_is_failure(verdict.outcome)) continue;
-    dflash_stage_label(stage, layer, label);
-    return true;
-  }
-  snprintf(label, 64, "select");
-  return tokens_fail(run, product);
 }
 
 typedef struct RepeatCount {
@@ -98,7 +37,7 @@ static DflashStatus count_repeats(DflashCaseRun *run, DflashProduct *again, Repe
   int64_t repeat = run->session->options->repeat;
   bool chain = (run->modes & 1u << DFLASH_MODE_CHAIN) != 0;
   char label[64], first[64];
-  bool first_fails = chain && repeat > 1 && fails(run, &run->product, first);
+  bool first_fails = chain && repeat > 1 && dflash_product_fails(run, &run->product, first);
   if (first_fails) count_failing(count, first);
   for (int64_t r = 1; r < (repeat > 1 ? repeat : 2); r++) {
     dflash_session_check(run->session, DFLASH_MODE_CHAIN, "repeat");
@@ -106,12 +45,12 @@ static DflashStatus count_repeats(DflashCaseRun *run, DflashProduct *again, Repe
     if (status != DFLASH_OK) return status;
     count->runs++;
     if (dflash_product_damage(run, again, label) != 0) return DFLASH_OK; /* the caller looks at the bands */
-    if (!first_difference(run, &run->product, again, label)) {
+    if (!dflash_product_differs(run, &run->product, again, label)) {
       if (first_fails) count_failing(count, first);
       continue;
     }
     if (count->differing++ == 0) memcpy(count->differs_at, label, sizeof label);
-    if (chain && fails(run, again, label)) count_failing(count, label);
+    if (chain && dflash_product_fails(run, again, label)) count_failing(count, label);
   }
   return DFLASH_OK;
 }
@@ -184,9 +123,10 @@ static void judge_sequences(DflashCaseRun *run, DflashProduct *again) {
     dflash_verdict_note(verdict, DFLASH_OUTCOME_ERROR, "with a second sequence: %s", error.message);
   else if (judge_damage(run, verdict, again))
     return s->backend->sequence_close(other);
-  else if (!first_difference(run, &run->product, again, label))
+  else if (!dflash_product_differs(run, &run->product, again, label))
     dflash_verdict_note(verdict, DFLASH_OUTCOME_PASS, "two sequences in turn, equal bits");
-  else if (s->info.repeatable || ((run->modes & 1u << DFLASH_MODE_CHAIN) != 0 && fails(run, again, label)))
+  else if (s->info.repeatable ||
+           ((run->modes & 1u << DFLASH_MODE_CHAIN) != 0 && dflash_product_fails(run, again, label)))
     dflash_verdict_note(verdict, DFLASH_OUTCOME_MISMATCH, "a block of another sequence in between changes %s", label);
   else
     dflash_verdict_note(verdict, DFLASH_OUTCOME_PASS, "two sequences in turn, within the error");
@@ -215,7 +155,7 @@ static DflashStatus uncaptured_block(DflashCaseRun *run, DflashSequence *plain, 
 /* Its tokens: equal to the captured block's, or right by themselves. */
 static void judge_uncaptured_tokens(DflashCaseRun *run, DflashVerdict *verdict, const DflashProduct *again) {
   const DflashValue *logits = dflash_case_value(&run->c, DFLASH_STAGE_HEAD_LOGITS, 0);
-  if (same_tokens(&run->product.tokens, &again->tokens))
+  if (dflash_token_buffers_equal(&run->product.tokens, &again->tokens))
     dflash_verdict_note(verdict, DFLASH_OUTCOME_PASS, "the same tokens and scores");
   else
     dflash_case_judge_tokens(run, verdict, &again->tokens, &run->c.tokens, logits->data, logits->chain,
@@ -228,7 +168,7 @@ static void judge_uncaptured_logits(DflashCaseRun *run, DflashVerdict *verdict, 
   const DflashGuarded *own[] = {&again->logits, &again->selector};
   const DflashGuarded *captured[] = {&run->product.logits, &run->product.selector};
   for (int i = 0; i < 2; i++) {
-    if (same_bits(own[i], captured[i])) continue;
+    if (dflash_guarded_equal(own[i], captured[i])) continue;
     const DflashValue *golden = dflash_case_value(&run->c, stages[i], 0);
     DflashVerdict value = {.stage = stages[i], .mode = DFLASH_MODE_CHAIN};
     dflash_case_judge(run, &value, own[i]->data, golden->data, golden->chain, golden->rows, golden->width, 0);
