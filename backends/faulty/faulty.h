@@ -43,6 +43,7 @@ struct DflashModel {
   int64_t blocks;       /* blocks begun on this model */
   DflashSequence *last; /* the sequence that ran the last block; NULL when it was closed */
   struct FaultScratch *scratch;
+  char path[64]; /* what runs on what, for model_info: "reference, defect conv-taps" */
 };
 
 struct DflashSequence {
@@ -58,7 +59,8 @@ struct DflashSequence {
   uint64_t block_ns;
   DflashSpan *spans;
   uint32_t span_count;
-  void *fault_data; /* the fault's own; free() with the sequence */
+  void *fault_data;    /* the fault's own; free() with the sequence */
+  DflashTokens tokens; /* of the last block, with scores; owned, room for the largest block */
 };
 
 /* One stage to be computed: from stage(), from a push or from a block. */
@@ -71,7 +73,7 @@ typedef struct FaultCall {
 } FaultCall;
 
 struct Fault {
-  DflashDefect defect; /* struct_size is filled in by FAULT below */
+  DflashDefect defect; /* struct_size is filled in by the catalogue */
   const void *knobs;   /* what a shared hook needs to know */
   const char *keeps;   /* patterns of tensor names of which copies are kept ("*", "layers.*.q_proj.weight,fc.weight");
                           NULL: none */
@@ -107,8 +109,8 @@ struct Fault {
   DflashStatus (*model_info)(const DflashModel *model, DflashModelInfo *info, DflashError *error);
   DflashStatus (*stage_info)(const DflashModel *model, int32_t stage, int64_t layer, int64_t rows,
                              DflashStageInfo *info, DflashError *error);
-  /* What a layer's attention is given as the context, before the block's stages run: first, len and the rows of
-   * K and V, which point into the context. A fault may change the numbers or put other rows there. */
+  /* What a layer's attention is given as the context, just before attn.mix runs: first, len and the rows of K and V,
+   * which point into the context (NULL without rows). A fault may change the numbers or put other rows there. */
   DflashStatus (*visible)(DflashSequence *sequence, const DflashBlockCall *call, int64_t layer, int64_t *first,
                           int64_t *len, const float **k, const float **v, DflashError *error);
 };
@@ -131,8 +133,8 @@ int64_t fault_input_width(const FaultCall *call, int input);
 float *fault_scratch(FaultCall *call, int slot, int64_t count);
 
 /* weights.c */
-/* A changed copy of a tensor: data of `bytes` bytes, zeroed, storage and shape as given; lives until the base is open.
- */
+/* A changed copy of a tensor: data of `bytes` bytes, zeroed, storage as given, shape as before; lives until the base is
+ * open. NULL when memory is out (error is set). Once a tensor: alter_f32 and alter exclude each other. */
 void *fault_alter(DflashTensor *tensor, int32_t storage, uint64_t bytes, DflashError *error);
 /* The tensor as f32 values (exact values rounded once) in a changed copy of storage F32. */
 float *fault_alter_f32(DflashTensor *tensor, DflashError *error);
