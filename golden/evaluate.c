@@ -1,4 +1,5 @@
 /* A case from its inputs: every stage in data-flow order, each from the f32 values of those before it. */
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -58,7 +59,7 @@ DflashOracleCall dflash_evaluation_call(const DflashEvaluation *e, int32_t stage
   return (DflashOracleCall){.geometry = o->geometry,
                             .weights = o->weights,
                             .pool = o->pool,
-                            .profile = DFLASH_PROFILE_EXACT,
+                            .profile = o->profile,
                             .stage = stage,
                             .layer = layer,
                             .sizes = e->c->sizes,
@@ -142,9 +143,17 @@ static DflashStatus run_all(const DflashEvaluation *e, DflashError *error) {
   return status;
 }
 
+static DflashStatus check_profile(const DflashEvaluation *e, DflashError *error) {
+  if (e->c->profile == e->options->profile) return DFLASH_OK;
+  return dflash_error_set(error, DFLASH_INVALID_ARGUMENT,
+                          "case %s holds values of profile %" PRId32 ", not of profile %" PRId32, e->c->name,
+                          e->c->profile, e->options->profile);
+}
+
 DflashStatus dflash_evaluate_case(const DflashEvaluate *options, DflashCase *c, DflashError *error) {
   DflashEvaluation e = {.options = options, .c = c, .last_push = -1};
-  DflashStatus status = replay(&e, error);
+  DflashStatus status = check_profile(&e, error);
+  if (status == DFLASH_OK) status = replay(&e, error);
   if (status == DFLASH_OK) status = run_all(&e, error);
   free(e.tap_row);
   return status;

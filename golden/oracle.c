@@ -39,9 +39,9 @@ static DflashStatus check_sizes(const DflashOracleCall *call, DflashError *error
 
 static DflashStatus check(const DflashOracleCall *call, DflashError *error) {
   const DflashStageRow *row = dflash_stage_row(call->stage);
-  if (call->profile != DFLASH_PROFILE_EXACT)
-    return dflash_error_set(error, DFLASH_UNSUPPORTED, "oracle: profile %" PRId32 " has no values here; exact has",
-                            call->profile);
+  if (call->profile != DFLASH_PROFILE_EXACT && call->profile != DFLASH_PROFILE_I8)
+    return dflash_error_set(error, DFLASH_UNSUPPORTED,
+                            "oracle: profile %" PRId32 " has no error scales here; exact and i8 have", call->profile);
   if (!row || call->stage == DFLASH_STAGE_SELECT)
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "oracle: %" PRId32 " is no stage that it computes",
                             call->stage);
@@ -52,6 +52,12 @@ static DflashStatus check(const DflashOracleCall *call, DflashError *error) {
     if (!call->inputs[i] && dflash_stage_rows(call->geometry, &call->sizes, row->inputs[i]) > 0)
       status = refuse(call, error, "an input is missing");
   return status;
+}
+
+/* Profile i8 rounds activations where they meet a q4tp matrix, and nowhere else. */
+static bool rounds_to_i8(const DflashOracleCall *call) {
+  const DflashTensor *weight = dflash_stage_weight(call->weights, call->stage, call->layer);
+  return call->profile == DFLASH_PROFILE_I8 && weight && weight->data && weight->storage == DFLASH_STORAGE_Q4TP;
 }
 
 static DflashStatus compute(const DflashOracleCall *call, DflashError *error) {
@@ -75,7 +81,7 @@ static DflashStatus compute(const DflashOracleCall *call, DflashError *error) {
   case DFLASH_STAGE_MLP_ACT:
     return dflash_oracle_act(call, error);
   default:
-    return dflash_oracle_matrix(call, error);
+    return rounds_to_i8(call) ? dflash_oracle_matrix_i8(call, error) : dflash_oracle_matrix(call, error);
   }
 }
 

@@ -5,6 +5,7 @@
 #include "golden/oracle.h"
 
 DflashStatus dflash_oracle_matrix(const DflashOracleCall *call, DflashError *error);
+DflashStatus dflash_oracle_matrix_i8(const DflashOracleCall *call, DflashError *error); /* a q4tp matrix */
 DflashStatus dflash_oracle_norm(const DflashOracleCall *call, DflashError *error);      /* rows of hidden */
 DflashStatus dflash_oracle_head_norm(const DflashOracleCall *call, DflashError *error); /* heads, rotated */
 DflashStatus dflash_oracle_conv(const DflashOracleCall *call, DflashError *error);      /* conv_in and out */

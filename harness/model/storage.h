@@ -34,6 +34,9 @@ DflashStatus dflash_tensor_check(const DflashTensor *tensor, const char *name, D
 void dflash_tensor_row(const DflashTensor *tensor, int64_t row, int64_t begin, int64_t count, double *out);
 double dflash_tensor_at(const DflashTensor *tensor, int64_t row, int64_t col);
 
+/* A q4tp row taken apart: nibble - 8 of every column, and the scale of every group of 32. */
+void dflash_q4tp_row(const DflashTensor *tensor, int64_t row, int16_t *codes, float *scales);
+
 /* A q4tp row's 32 rungs. */
 void dflash_q4tp_ladder(uint16_t lo, uint16_t step, float rungs[32]);
 

@@ -49,6 +49,18 @@ static void decode_q4tp(const DflashTensor *tensor, int64_t row, int64_t begin, 
   }
 }
 
+void dflash_q4tp_row(const DflashTensor *tensor, int64_t row, int16_t *codes, float *scales) {
+  DflashQ4tp view = dflash_q4tp_view(tensor->data, dflash_tensor_rows(tensor), dflash_tensor_cols(tensor));
+  const unsigned char *nibbles = view.nibbles + row * view.groups * (DFLASH_Q4TP_GROUP / 2);
+  float rungs[DFLASH_Q4TP_RUNGS];
+  dflash_q4tp_row_ladder(&view, row, rungs);
+  for (int64_t g = 0; g < view.groups; g++) scales[g] = rungs[dflash_q4tp_code(&view, row, g)];
+  for (int64_t k = 0; k < view.groups * (DFLASH_Q4TP_GROUP / 2); k++) {
+    codes[2 * k] = (int16_t)((nibbles[k] & 15) - 8);
+    codes[2 * k + 1] = (int16_t)((nibbles[k] >> 4) - 8);
+  }
+}
+
 void dflash_tensor_row(const DflashTensor *tensor, int64_t row, int64_t begin, int64_t count, double *out) {
   const unsigned char *data = tensor->data;
   int64_t at = row * dflash_tensor_cols(tensor) + begin;

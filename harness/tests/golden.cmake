@@ -16,3 +16,7 @@ set_tests_properties(evaluate PROPERTIES LABELS "golden")
 dflash_test(golden_make LIBS dflash_load LABELS cli TIMEOUT 300)
 target_sources(test_golden_make PRIVATE program.c)
 add_dependencies(test_golden_make dflash-harness)
+
+# profile i8
+dflash_test(oracle_i8 LIBS dflash_golden LABELS golden)
+target_sources(test_oracle_i8 PRIVATE test_oracle_i8_naive.c test_oracle_model.c test_oracle_f32.c)
