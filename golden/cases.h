@@ -47,8 +47,8 @@ const char *dflash_case_ties(const DflashGeometry *geometry, int64_t *period, in
 /* The stream of a part of a case: "cases/<name>/<part>". */
 DflashRandom dflash_case_stream(uint64_t seed, const char *name, const char *part);
 
-/* Draws taps and h of an opened case whose sizes and operations are set. */
-DflashStatus dflash_case_fill(const DflashGeometry *geometry, const DflashWeights *weights, int flags, uint64_t seed,
-                              DflashPool *pool, DflashCase *c, DflashError *error);
+/* Draws taps and h of an opened case whose sizes and operations are set. stress: DFLASH_STRESS_* flags. */
+DflashStatus dflash_case_fill(const DflashGeometry *geometry, const DflashWeights *weights, int flags, int stress,
+                              uint64_t seed, DflashPool *pool, DflashCase *c, DflashError *error);
 
 #endif

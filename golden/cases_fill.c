@@ -14,7 +14,7 @@ typedef struct Fill {
   const float *means; /* [width] */
   float *out;
   int64_t hidden, width;
-  float size;
+  float size, offset; /* the offset of all means, in sizes */
 } Fill;
 
 /* Later taps are larger, as the residual stream of a deep model is. */
@@ -43,6 +43,7 @@ static void fill_means(const Fill *f, uint64_t seed, const char *name, float *me
       uint32_t channel = dflash_random_below(far, (uint64_t)i, (uint32_t)f->hidden);
       means[at + channel] = i % 2 ? 8.0f * size : -8.0f * size;
     }
+    for (int64_t i = 0; i < f->hidden; i++) means[at + i] += f->offset * size;
   }
 }
 
@@ -108,17 +109,57 @@ static DflashStatus fill_exact(const DflashGeometry *g, const DflashWeights *wei
                            error);
 }
 
-DflashStatus dflash_case_fill(const DflashGeometry *geometry, const DflashWeights *weights, int flags, uint64_t seed,
-                              DflashPool *pool, DflashCase *c, DflashError *error) {
+static void scale_rows(float *data, int64_t rows, int64_t width, float scale) {
+  for (int64_t i = 0; i < rows * width; i++) data[i] *= scale;
+}
+
+/* With s about the root of eps, a norm turns rows of this size into 2^-63 s and the gated product into denormals; every
+ * fourth row is smaller still. */
+static void put_quiet(const DflashGeometry *g, float *data, int64_t rows, int64_t width) {
+  const float s = scale_of_eps(g->eps), usual = s * s * 0x1p-63f;
+  for (int64_t row = 0; row < rows; row++) scale_rows(data + row * width, 1, width, row % 4 == 3 ? 0x1p-114f : usual);
+}
+
+/* Zero embeddings after the anchor; the first 32 channels of every context row. */
+static void put_zero_groups(const DflashGeometry *g, DflashCase *c) {
+  int64_t width = dflash_geometry_tap_width(g), group = g->hidden < 32 ? g->hidden : 32;
+  memset(c->h + g->hidden, 0, (size_t)((c->sizes.rows - 1) * g->hidden) * sizeof *c->h);
+  for (int64_t row = 0; row < c->tap_rows; row++) memset(c->taps + row * width, 0, (size_t)group * sizeof *c->taps);
+}
+
+static void put_stress(const DflashGeometry *g, int stress, DflashCase *c) {
+  int64_t width = dflash_geometry_tap_width(g);
+  if (stress & DFLASH_STRESS_LOUD) {
+    scale_rows(c->h, c->sizes.rows, g->hidden, 16384.0f);
+    scale_rows(c->taps, c->tap_rows, width, 4096.0f);
+  }
+  if (stress & DFLASH_STRESS_QUIET) {
+    put_quiet(g, c->h, c->sizes.rows, g->hidden);
+    put_quiet(g, c->taps, c->tap_rows, width);
+  }
+  if (stress & DFLASH_STRESS_ZEROS) put_zero_groups(g, c);
+}
+
+/* negative, clustered: large beside what the layers add, so that the last norm's output has a mean, too. */
+static float offset_of(int stress) {
+  if (stress & (DFLASH_STRESS_NEGATIVE | DFLASH_STRESS_CLUSTERED)) return 32.0f;
+  return stress & DFLASH_STRESS_MEAN ? 2.0f : 0.0f;
+}
+
+DflashStatus dflash_case_fill(const DflashGeometry *geometry, const DflashWeights *weights, int flags, int stress,
+                              uint64_t seed, DflashPool *pool, DflashCase *c, DflashError *error) {
   if (flags & DFLASH_CASE_EXACT) return fill_exact(geometry, weights, flags, seed, c, error);
-  Fill h = {.stream = dflash_case_stream(seed, c->name, "h"), .out = c->h, .hidden = geometry->hidden, .size = 0.5f};
-  Fill taps = {
-      .stream = dflash_case_stream(seed, c->name, "taps"), .out = c->taps, .hidden = geometry->hidden, .size = 0.5f};
-  h.width = geometry->hidden;
+  int64_t hidden = geometry->hidden;
+  Fill h = {.stream = dflash_case_stream(seed, c->name, "h"), .out = c->h, .hidden = hidden, .size = 0.5f};
+  Fill taps = {.stream = dflash_case_stream(seed, c->name, "taps"), .out = c->taps, .hidden = hidden, .size = 0.5f};
+  h.width = hidden;
+  h.offset = offset_of(stress);
   taps.width = dflash_geometry_tap_width(geometry);
+  taps.offset = stress & DFLASH_STRESS_MEAN ? 2.0f : 0.0f;
   DflashStatus status = fill_normal(&h, seed, "channels/h", c->sizes.rows, pool, error);
   if (status == DFLASH_OK) status = fill_normal(&taps, seed, "channels/taps", c->tap_rows, pool, error);
   if (status != DFLASH_OK) return status;
+  put_stress(geometry, stress, c);
   if (flags & DFLASH_CASE_ZERO_ROW) put_zeros(geometry, c);
   if (flags & DFLASH_CASE_OUTLIER) put_outliers(geometry, c);
   if (flags & DFLASH_CASE_SMALL) put_small_rows(geometry, c);

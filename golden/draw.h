@@ -32,9 +32,9 @@ int32_t dflash_draw_storage(const DflashWeightEntry *entry, const char *storage)
 DflashStatus dflash_draw_open(const DflashWeightEntry *entry, int32_t storage, DflashTensor *tensor,
                               DflashError *error);
 
-/* Draws an entry of a geometry, from streams named by the entry and its parts. */
+/* Draws an entry of a geometry, from streams named by the entry and its parts. stress: DFLASH_STRESS_* flags. */
 DflashStatus dflash_draw_weight(const DflashGeometry *geometry, const DflashWeightEntry *entry, int32_t storage,
-                                uint64_t seed, DflashPool *pool, DflashTensor *tensor, DflashError *error);
+                                uint64_t seed, int stress, DflashPool *pool, DflashTensor *tensor, DflashError *error);
 
 /* Makes rows of a matrix equal: row i becomes row i % period, for period <= i < rows. */
 void dflash_draw_repeat_rows(const DflashTensor *tensor, int64_t period, int64_t rows);

@@ -179,7 +179,7 @@ DflashStatus dflash_exact_weight(int kind, const DflashGeometry *geometry, const
                                  DflashError *error) {
   int matrix = entry->kind == DFLASH_KIND_MATRIX;
   if (!matrix && kind == DFLASH_EXACT_24BIT)
-    return dflash_draw_weight(geometry, entry, storage, seed, pool, tensor, error);
+    return dflash_draw_weight(geometry, entry, storage, seed, 0, pool, tensor, error);
   DflashStatus status = dflash_draw_open(entry, storage, tensor, error);
   if (status != DFLASH_OK) return status;
   Exact x = {.tensor = tensor,

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "base/pool.h"
+#include "golden/stress.h"
 #include "load/golden.h"
 #include "model/case.h"
 #include "model/geometry.h"
@@ -29,6 +30,7 @@ typedef struct DflashRecipe {
   const char *head_path;                      /* target file; NULL: drawn from the seed */
   int allow_untrusted;                        /* make goldens with stages of more than 30% zeros too */
   const char *target_hash;                    /* hex; NULL: any. The target that the sidecar must name (trunk_hash64) */
+  int stress;                                 /* DFLASH_STRESS_* flags (stress.h) of drawn weights and inputs */
 } DflashRecipe;
 
 /* Defaults of a preset; NULL or "" leaves the geometry empty, for weights from files. */

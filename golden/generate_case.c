@@ -59,7 +59,8 @@ DflashStatus dflash_material_inputs(const DflashMaterial *material, size_t kind,
   status = open_arrays(&material->geometry, &plan, c, error);
   if (status == DFLASH_OK) status = set_sizes(material, &plan, c, error);
   if (status == DFLASH_OK)
-    status = dflash_case_fill(&material->geometry, &material->weights, flags, material->recipe.seed, pool, c, error);
+    status = dflash_case_fill(&material->geometry, &material->weights, flags, material->recipe.stress,
+                              material->recipe.seed, pool, c, error);
   if (status != DFLASH_OK) dflash_case_close(c);
   return status;
 }
@@ -122,7 +123,8 @@ DflashStatus dflash_material_values(const DflashMaterial *material, size_t kind,
                             .values = true};
   DflashStatus status = dflash_evaluate_case(&options, c, error);
   if (status != DFLASH_OK) return status;
-  if (material->recipe.allow_untrusted || dflash_case_kind_flags(kind) & DFLASH_CASE_ZERO_ROW) return DFLASH_OK;
+  if (material->recipe.allow_untrusted || material->recipe.stress & DFLASH_STRESS_ZEROS) return DFLASH_OK;
+  if (dflash_case_kind_flags(kind) & DFLASH_CASE_ZERO_ROW) return DFLASH_OK;
   return check_trusted(material, c, error);
 }
 

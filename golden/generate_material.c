@@ -24,7 +24,7 @@ static DflashStatus draw_one(DflashMaterial *m, const DflashWeightEntry *entry, 
   int kind = exact_kind(m->flags);
   DflashStatus status =
       kind == DFLASH_EXACT_NONE
-          ? dflash_draw_weight(&m->geometry, entry, storage, m->recipe.seed, pool, tensor, error)
+          ? dflash_draw_weight(&m->geometry, entry, storage, m->recipe.seed, m->recipe.stress, pool, tensor, error)
           : dflash_exact_weight(kind, &m->geometry, entry, storage, m->recipe.seed, pool, tensor, error);
   if (status == DFLASH_OK) m->owned[m->owned_count++] = (void *)(uintptr_t)tensor->data;
   return status;
@@ -74,6 +74,9 @@ static DflashStatus find(DflashMaterial *m, const DflashRecipe *recipe, DflashEr
   status = dflash_recipe_resolve(&found, &m->recipe, &m->cases, error);
   if (status != DFLASH_OK) return status;
   m->flags = flags_of(m->cases);
+  if (m->recipe.stress && m->flags & DFLASH_CASE_EXACT)
+    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "case %s has data of its own, which no stress changes",
+                            m->cases);
   m->owned = calloc((size_t)dflash_weight_count(&m->geometry) + 1, sizeof *m->owned);
   if (!m->owned) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for the list of weights");
   return dflash_material_open_head(m, recipe, error);

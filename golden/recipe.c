@@ -77,6 +77,17 @@ static DflashStatus check_sizes(const DflashRecipe *r, DflashError *error) {
   return status;
 }
 
+static DflashStatus check_stress(const DflashRecipe *r, DflashError *error) {
+  char names[80];
+  dflash_stress_text(r->stress, names);
+  const int head = DFLASH_STRESS_NEGATIVE | DFLASH_STRESS_CLUSTERED;
+  if (r->stress && r->weights_path)
+    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "stress '%s' needs drawn weights", names);
+  if (r->stress & head && r->head_path)
+    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "stress '%s' needs a drawn head", names);
+  return DFLASH_OK;
+}
+
 DflashStatus dflash_recipe_resolve(const DflashRecipe *recipe, DflashRecipe *resolved, char **cases,
                                    DflashError *error) {
   *cases = NULL;
@@ -84,6 +95,7 @@ DflashStatus dflash_recipe_resolve(const DflashRecipe *recipe, DflashRecipe *res
   const Defaults *defaults = defaults_of(recipe->preset);
   DflashStatus status = dflash_geometry_check(&resolved->geometry, error);
   if (status == DFLASH_OK) status = check_storage(resolved->storage, error);
+  if (status == DFLASH_OK) status = check_stress(resolved, error);
   if (status != DFLASH_OK) return status;
   if (resolved->rows < 0) resolved->rows = resolved->geometry.block;
   if (resolved->n_draft < 0) resolved->n_draft = resolved->rows - 1;

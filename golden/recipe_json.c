@@ -48,6 +48,11 @@ static void add_members(cJSON *object, const DflashRecipe *recipe) {
     const int64_t *value = (const int64_t *)(const void *)((const char *)recipe + INTEGERS[i].offset);
     if (*value >= 0) cJSON_AddNumberToObject(object, INTEGERS[i].name, (double)*value);
   }
+  if (recipe->stress) {
+    char text[80];
+    dflash_stress_text(recipe->stress, text);
+    cJSON_AddStringToObject(object, "stress", text);
+  }
   if (recipe->weights_path) cJSON_AddStringToObject(object, "weights", recipe->weights_path);
   if (recipe->head_path) cJSON_AddStringToObject(object, "head", recipe->head_path);
   if (recipe->target_hash) cJSON_AddStringToObject(object, "target_hash", recipe->target_hash);
@@ -96,6 +101,13 @@ static DflashStatus read_storage(const cJSON *item, DflashRecipe *recipe, Dflash
   return DFLASH_OK;
 }
 
+static DflashStatus read_stress(const cJSON *item, DflashRecipe *recipe, DflashError *error) {
+  const char *text = cJSON_GetStringValue(item);
+  if (!text) return wrong_type("stress", "a text", error);
+  DflashStatus status = dflash_stress_parse(text, &recipe->stress, error);
+  return status == DFLASH_OK ? status : dflash_error_prefix(error, "recipe");
+}
+
 static DflashStatus read_text(const cJSON *item, const char **text, DflashError *error) {
   *text = cJSON_GetStringValue(item);
   return *text ? DFLASH_OK : wrong_type(item->string, "a text", error);
@@ -123,11 +135,12 @@ static DflashStatus read_integer(const cJSON *item, DflashRecipe *recipe, Dflash
     memcpy((char *)recipe + INTEGERS[i].offset, &value, sizeof value);
     return DFLASH_OK;
   }
-  return dflash_error_set(error, DFLASH_INVALID_DATA,
-                          "recipe: unknown member '%s'; known are generator, preset, set, geometry, seed, storage, "
-                          "cases, rows, n_draft, head_width, context, weights, head, target_hash, allow_untrusted, "
-                          "about",
-                          item->string);
+  return dflash_error_set(
+      error, DFLASH_INVALID_DATA,
+      "recipe: unknown member '%s'; known are generator, preset, set, geometry, seed, storage, "
+      "stress, cases, rows, n_draft, head_width, context, weights, head, target_hash, allow_untrusted, "
+      "about",
+      item->string);
 }
 
 /* preset, geometry and set were read before: their order matters. */
@@ -139,6 +152,7 @@ static DflashStatus read_member(const cJSON *item, DflashRecipe *recipe, DflashE
   if (strcmp(name, "generator") == 0) return check_generator(item, error);
   if (strcmp(name, "seed") == 0) return read_seed(item, &recipe->seed, error);
   if (strcmp(name, "storage") == 0) return read_storage(item, recipe, error);
+  if (strcmp(name, "stress") == 0) return read_stress(item, recipe, error);
   if (strcmp(name, "cases") == 0) return read_text(item, &recipe->cases, error);
   if (strcmp(name, "weights") == 0) return read_text(item, &recipe->weights_path, error);
   if (strcmp(name, "head") == 0) return read_text(item, &recipe->head_path, error);

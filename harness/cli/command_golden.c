@@ -22,7 +22,7 @@ static const char make_usage[] =
 #define SETS_MAX 64
 
 typedef struct MakeArguments {
-  const char *preset, *recipe, *storage, *cases, *weights, *head, *target_hash, *output;
+  const char *preset, *recipe, *storage, *stress, *cases, *weights, *head, *target_hash, *output;
   int64_t seed, rows, n_draft, head_width, context, threads;
   int seed_given, allow_untrusted, quiet;
   const char *sets[SETS_MAX];
@@ -78,6 +78,8 @@ static DflashStatus build_recipe(const MakeArguments *a, DflashRecipe *recipe, c
   if (a->target_hash != NULL) recipe->target_hash = a->target_hash;
   if (a->seed_given || a->recipe == NULL) recipe->seed = (uint64_t)a->seed;
   if (a->storage != NULL) snprintf(recipe->storage, sizeof recipe->storage, "%s", a->storage);
+  if (a->stress != NULL && dflash_stress_parse(a->stress, &recipe->stress, error) != DFLASH_OK)
+    return dflash_error_prefix(error, "--stress");
   if (a->cases != NULL) recipe->cases = a->cases;
   if (a->rows >= 0) recipe->rows = a->rows;
   if (a->n_draft >= 0) recipe->n_draft = a->n_draft;
@@ -140,6 +142,7 @@ static int command_make(int argc, char **argv) {
       {"seed", "N", "seed of all that is drawn (1)", DFLASH_ARGUMENT_CALL, &a, take_seed},
       {"set", "FIELD=VALUE", "change a field of the geometry; may be repeated", DFLASH_ARGUMENT_CALL, &a, take_set},
       {"storage", "S", "of drawn weights: sidecar, f32, f16, bf16 or q8_2f", DFLASH_ARGUMENT_TEXT, &a.storage, 0},
+      {"stress", "NAMES", "sizes of drawn data (docs/goldens.md), joined by ','", DFLASH_ARGUMENT_TEXT, &a.stress, 0},
       {"case,c", "PATTERN", "kinds of cases, names or patterns joined by ','", DFLASH_ARGUMENT_TEXT, &a.cases, 0},
       {"rows", "N", "rows of the block", DFLASH_ARGUMENT_NUMBER, &a.rows, 0},
       {"n-draft", "N", "drafted rows", DFLASH_ARGUMENT_NUMBER, &a.n_draft, 0},

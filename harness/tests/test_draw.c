@@ -34,7 +34,7 @@ static DflashTensor draw(const DflashGeometry *g, const DflashWeightEntry *entry
   DflashTensor tensor;
   DflashError error = {0};
   DflashPool *pool = dflash_pool_open(threads);
-  if (dflash_draw_weight(g, entry, storage, seed, pool, &tensor, &error) != DFLASH_OK) fail_msg("%s", error.message);
+  if (dflash_draw_weight(g, entry, storage, seed, 0, pool, &tensor, &error) != DFLASH_OK) fail_msg("%s", error.message);
   dflash_pool_close(pool);
   return tensor;
 }
@@ -243,9 +243,9 @@ static void a_width_that_a_storage_cannot_take_is_refused(void **state) {
   DflashTensor tensor;
   DflashError error = {0};
   entry.shape[0] = 4, entry.shape[1] = 40;
-  assert_true(dflash_draw_weight(&g, &entry, DFLASH_STORAGE_Q4TP, 1, NULL, &tensor, &error) != DFLASH_OK);
+  assert_true(dflash_draw_weight(&g, &entry, DFLASH_STORAGE_Q4TP, 1, 0, NULL, &tensor, &error) != DFLASH_OK);
   assert_non_null(strstr(error.message, "gate_proj"));
-  assert_true(dflash_draw_weight(&g, &entry, DFLASH_STORAGE_Q4TP, 1, NULL, &tensor, NULL) != DFLASH_OK);
+  assert_true(dflash_draw_weight(&g, &entry, DFLASH_STORAGE_Q4TP, 1, 0, NULL, &tensor, NULL) != DFLASH_OK);
 }
 
 static void rows_repeat_in_every_storage(void **state) {

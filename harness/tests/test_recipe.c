@@ -26,6 +26,7 @@ static void expect_equal(const DflashRecipe *a, const DflashRecipe *b) {
   assert_string_equal(a->head_path ? a->head_path : "", b->head_path ? b->head_path : "");
   assert_string_equal(a->target_hash ? a->target_hash : "any", b->target_hash ? b->target_hash : "any");
   assert_int_equal(a->allow_untrusted, b->allow_untrusted);
+  assert_int_equal(a->stress, b->stress);
 }
 
 static void expect_round_trip(const DflashRecipe *recipe) {
@@ -55,6 +56,7 @@ static void recipes_survive_json(void **state) {
   recipe.head_path = "target.cmf";
   recipe.target_hash = "0xAb12";
   recipe.allow_untrusted = 1;
+  recipe.stress = DFLASH_STRESS_ORDER | DFLASH_STRESS_SHARP;
   snprintf(recipe.storage, sizeof recipe.storage, "bf16");
   expect_round_trip(&recipe);
   recipe.seed = (UINT64_C(1) << 53) + 1;
@@ -147,6 +149,8 @@ static void hostile_recipes_are_refused(void **state) {
   expect_refusal("{\"preset\":\"tiny\",\"set\":{\"hiden\":\"8\"}}", "hiden");
   expect_refusal("{\"preset\":\"tiny\",\"set\":{\"hidden\":8}}", "set");
   expect_refusal("{\"preset\":\"tiny\",\"set\":[]}", "set");
+  expect_refusal("{\"preset\":\"tiny\",\"stress\":7}", "stress");
+  expect_refusal("{\"preset\":\"tiny\",\"stress\":\"sharp,shrp\"}", "'shrp'; known are sharp,");
   expect_refusal("{\"geometry\":{\"hidden\":64}}", "geometry");
 }
 

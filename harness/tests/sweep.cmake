@@ -1,0 +1,2 @@
+# stressed weights and inputs, explicit plans, drawn goldens
+dflash_test(stress LIBS dflash_golden LABELS golden)
