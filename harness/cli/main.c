@@ -23,6 +23,7 @@ static const Command commands[] = {
     {"bench", "how fast is it? every stage and the whole block, once it is right", dflash_command_bench},
     {"golden", "make, inspect and check golden files", dflash_command_golden},
     {"list", "backends, devices, stages, presets, cases", dflash_command_list},
+    {"selftest", "how good is this gate? every deliberate defect planted and looked for", dflash_command_selftest},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
@@ -51,6 +52,17 @@ static void print_usage(FILE *out) {
                "was asked for is absent and --allow-missing was given\n");
 }
 
+static void refuse_command(const char *name) {
+  DflashText known = {0};
+  for (int i = 0; i < COMMANDS; i++) dflash_text_append(&known, "%s, ", commands[i].name);
+  const char *list = known.data != NULL ? known.data : "";
+  if (name != NULL)
+    dflash_log(DFLASH_LOG_ERROR, "command '%s' is unknown; there are %sand --help", name, list);
+  else
+    dflash_log(DFLASH_LOG_ERROR, "no command is given; there are %sand --help", list);
+  dflash_text_free(&known);
+}
+
 static int run(int argc, char **argv) {
   const char *name = argc > 1 ? argv[1] : "";
   if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
@@ -63,10 +75,7 @@ static int run(int argc, char **argv) {
   }
   for (int i = 0; i < COMMANDS; i++)
     if (strcmp(name, commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
-  if (argc > 1)
-    dflash_log(DFLASH_LOG_ERROR, "command '%s' is unknown; there are verify, bench, golden, list, and --help", name);
-  else
-    dflash_log(DFLASH_LOG_ERROR, "no command is given; there are verify, bench, golden, list, and --help");
+  refuse_command(argc > 1 ? name : NULL);
   return DFLASH_EXIT_BAD_INPUT;
 }
 

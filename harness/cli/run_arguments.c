@@ -25,7 +25,7 @@ void dflash_run_arguments_init(DflashRunArguments *a) {
 }
 
 /* --option KEY=VALUE, kept in place: the key's text is cut at '='. value points into argv, which may be changed. */
-static DflashStatus take_option(void *context, const char *value, DflashError *error) {
+DflashStatus dflash_run_arguments_take_option(void *context, const char *value, DflashError *error) {
   DflashRunOptions *o = context;
   char *equals = strchr(value, '=');
   if (equals == NULL || equals == value)
@@ -46,7 +46,7 @@ void dflash_run_arguments_rows(DflashRunArguments *a, DflashArgument *table, int
       {"device,d", "ID", "device of the backend ('list devices'); default: its first", DFLASH_ARGUMENT_TEXT, &o->device,
        0},
       {"option", "KEY=VALUE", "option of the backend ('list backends'); may be repeated", DFLASH_ARGUMENT_CALL, o,
-       take_option},
+       dflash_run_arguments_take_option},
       {"profile", "P", "arithmetic profile: exact (default), i8, f16, bf16", DFLASH_ARGUMENT_TEXT, &a->profile, 0},
       {"case,c", "PATTERN", "cases to run: names or shell patterns, joined by ','", DFLASH_ARGUMENT_TEXT, &o->cases, 0},
       {"context", "HOW", "push (default): replay the case's operations; load: context_state as it is",

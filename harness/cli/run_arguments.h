@@ -14,6 +14,8 @@ typedef struct DflashRunArguments {
 void dflash_run_arguments_init(DflashRunArguments *arguments);
 /* Appends the shared rows to table at *count. */
 void dflash_run_arguments_rows(DflashRunArguments *arguments, DflashArgument *table, int *count);
+/* For a row of kind CALL: "KEY=VALUE", cut in place, into the DflashRunOptions that is the context. */
+DflashStatus dflash_run_arguments_take_option(void *context, const char *value, DflashError *error);
 /* Checks and converts what was parsed; files are argv[1 .. operands]. Unknown stages are listed. */
 DflashStatus dflash_run_arguments_finish(DflashRunArguments *arguments, char **argv, int operands, DflashError *error);
 

@@ -26,10 +26,15 @@ typedef struct DflashProduct {
   DflashGuarded logits, selector; /* given by the block itself */
 } DflashProduct;
 
-typedef struct DflashCaseRun {
+typedef struct DflashCaseRun DflashCaseRun;
+struct DflashCaseRun {
   DflashSession *session;
   DflashCase c;
   DflashVerdicts verdicts;
+  int64_t sent; /* of the verdicts, to the parent */
+  /* Sends the others; NULL: nobody wants them one by one. Called after each stage alone: what was found survives a
+   * crash in the next one. */
+  void (*send)(DflashCaseRun *run);
   unsigned modes;
   int64_t last_push;          /* index into c.ops, -1 when none */
   int64_t push_pos, push_row; /* of the last push */
@@ -40,7 +45,7 @@ typedef struct DflashCaseRun {
   bool ran;                 /* product holds a block */
   bool resumed;             /* an earlier run holds its record: nothing more was opened */
   DflashError block_error;  /* DFLASH_NONFINITE of the block, when its values are still readable */
-} DflashCaseRun;
+};
 
 /* Reads the case, computes scales that the file lacks. modes_name: what records call the modes; NULL: by their names.
  */

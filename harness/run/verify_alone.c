@@ -1,19 +1,19 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "run/case_run.h"
+#include "run/laws.h"
 
-/* Golden inputs of a stage into the call; 0 when the case lacks one. */
-static int give_inputs(const DflashCaseRun *run, DflashStageCall *call) {
+/* Golden inputs of a stage into the call; false when the case lacks one. */
+static bool give_inputs(const DflashCaseRun *run, DflashStageCall *call) {
   const DflashStageRow *row = dflash_stage_row(call->stage);
   for (int i = 0; i < DFLASH_STAGE_INPUTS && row->inputs[i] != DFLASH_STAGE_NONE; i++) {
     int64_t layer = 0;
     int32_t source = dflash_stage_source(run->session->geometry, call->stage, call->layer, i, &layer);
     call->inputs[i] = dflash_case_golden(run, source, layer);
     bool held = source == DFLASH_STAGE_HELD_K || source == DFLASH_STAGE_HELD_V;
-    if (call->inputs[i] == NULL && !(held && run->c.sizes.context_len == 0)) return 0;
+    if (call->inputs[i] == NULL && !(held && run->c.sizes.context_len == 0)) return false;
   }
-  return 1;
+  return true;
 }
 
 static DflashStageCall stage_call(const DflashCaseRun *run, int32_t stage, int64_t layer) {
@@ -29,6 +29,11 @@ static DflashStageCall stage_call(const DflashCaseRun *run, int32_t stage, int64
                            .anchor_token = c->anchor_token,
                            .context_first = c->context_first,
                            .context_len = c->sizes.context_len};
+}
+
+bool dflash_alone_call(const DflashCaseRun *run, int32_t stage, int64_t layer, DflashStageCall *call) {
+  *call = stage_call(run, stage, layer);
+  return give_inputs(run, call);
 }
 
 static void run_failed(DflashVerdict *verdict, const DflashError *error) {
@@ -86,9 +91,9 @@ static void alone_stage(DflashCaseRun *run, DflashSequence *sequence, int32_t st
     dflash_verdict_note(verdict, DFLASH_OUTCOME_NOT_RUN, "the context is loaded, not computed");
     return;
   }
-  DflashStageCall call = stage_call(run, stage, layer);
+  DflashStageCall call;
   dflash_session_stage(run->session, DFLASH_MODE_ALONE, stage, layer);
-  if (!give_inputs(run, &call))
+  if (!dflash_alone_call(run, stage, layer, &call))
     dflash_verdict_note(verdict, DFLASH_OUTCOME_NOT_RUN, "the golden lacks an input of it");
   else if (stage == DFLASH_STAGE_SELECT)
     alone_tokens(run, sequence, &call, verdict);
@@ -108,7 +113,10 @@ void dflash_verify_alone(DflashCaseRun *run) {
   int32_t stage;
   int64_t layer;
   for (int64_t i = 0; dflash_stage_walk(s->geometry, i, &stage, &layer); i++)
-    if (dflash_case_selects(run, stage, layer) && dflash_case_has(run, stage, layer))
+    if (dflash_case_selects(run, stage, layer) && dflash_case_has(run, stage, layer)) {
       alone_stage(run, sequence, stage, layer);
+      if (run->send != NULL) run->send(run);
+    }
+  if (s->options->stages == NULL && s->options->layer < 0) dflash_law_linear(run, sequence);
   s->backend->sequence_close(sequence);
 }

@@ -4,13 +4,17 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "run/case_run.h"
+#include "run/laws.h"
 
 #define OTHER_POISON 0x7fa5a5a5u /* another NaN than the first run's: a stale read changes bits */
 
+DflashVerdict *dflash_law_begin(DflashCaseRun *run, int mode, const char *name) {
+  dflash_session_check(run->session, mode, name);
+  return dflash_verdict_add(&run->verdicts, mode, DFLASH_STAGE_NONE, -1, name);
+}
+
 static DflashVerdict *law(DflashCaseRun *run, const char *name) {
-  dflash_session_check(run->session, DFLASH_MODE_CHAIN, name);
-  return dflash_verdict_add(&run->verdicts, DFLASH_MODE_CHAIN, DFLASH_STAGE_NONE, -1, name);
+  return dflash_law_begin(run, DFLASH_MODE_CHAIN, name);
 }
 
 /* 1 when a guard band of this run is damaged; the verdict says so. */
@@ -133,9 +137,8 @@ static void judge_sequences(DflashCaseRun *run, DflashProduct *again) {
   s->backend->sequence_close(other);
 }
 
-/* One block of a sequence that captures nothing; logits and selector rows only when asked for. */
-static DflashStatus uncaptured_block(DflashCaseRun *run, DflashSequence *plain, DflashProduct *again, bool outputs,
-                                     DflashError *error) {
+DflashStatus dflash_law_block(DflashCaseRun *run, DflashSequence *sequence, DflashProduct *again, bool outputs,
+                              DflashError *error) {
   dflash_token_buffers_poison(&again->tokens);
   dflash_guarded_poison(&again->logits);
   dflash_guarded_poison(&again->selector);
@@ -149,11 +152,11 @@ static DflashStatus uncaptured_block(DflashCaseRun *run, DflashSequence *plain, 
                           .tokens = &again->tokens.tokens,
                           .logits = outputs ? again->logits.data : NULL,
                           .selector_hidden = outputs ? again->selector.data : NULL};
-  return run->session->backend->block(plain, &call, error);
+  return run->session->backend->block(sequence, &call, error);
 }
 
-/* Its tokens: equal to the captured block's, or right by themselves. */
-static void judge_uncaptured_tokens(DflashCaseRun *run, DflashVerdict *verdict, const DflashProduct *again) {
+/* Tokens equal to the captured block's, or right by themselves. */
+static void judge_tokens(DflashCaseRun *run, DflashVerdict *verdict, const DflashProduct *again) {
   const DflashValue *logits = dflash_case_value(&run->c, DFLASH_STAGE_HEAD_LOGITS, 0);
   if (dflash_token_buffers_equal(&run->product.tokens, &again->tokens))
     dflash_verdict_note(verdict, DFLASH_OUTCOME_PASS, "the same tokens and scores");
@@ -162,8 +165,8 @@ static void judge_uncaptured_tokens(DflashCaseRun *run, DflashVerdict *verdict, 
                              dflash_case_value(&run->c, DFLASH_STAGE_SELECTOR_HIDDEN, 0)->data, true);
 }
 
-/* Its logits, which were asked for this time: equal to the captured block's, or right by themselves. */
-static void judge_uncaptured_logits(DflashCaseRun *run, DflashVerdict *verdict, const DflashProduct *again) {
+/* Logits and selector rows equal to the captured block's, or right by themselves. */
+static void judge_outputs(DflashCaseRun *run, DflashVerdict *verdict, const DflashProduct *again, const char *what) {
   static const int32_t stages[] = {DFLASH_STAGE_HEAD_LOGITS, DFLASH_STAGE_SELECTOR_HIDDEN};
   const DflashGuarded *own[] = {&again->logits, &again->selector};
   const DflashGuarded *captured[] = {&run->product.logits, &run->product.selector};
@@ -173,10 +176,17 @@ static void judge_uncaptured_logits(DflashCaseRun *run, DflashVerdict *verdict, 
     DflashVerdict value = {.stage = stages[i], .mode = DFLASH_MODE_CHAIN};
     dflash_case_judge(run, &value, own[i]->data, golden->data, golden->chain, golden->rows, golden->width, 0);
     if (!dflash_outcome_is_failure(value.outcome)) continue;
-    dflash_verdict_note(verdict, value.outcome, "%s of a block without capture: %s", dflash_stage_row(stages[i])->name,
+    dflash_verdict_note(verdict, value.outcome, "%s of a block %s: %s", dflash_stage_row(stages[i])->name, what,
                         value.comparison.place);
     return;
   }
+}
+
+void dflash_law_judge(DflashCaseRun *run, DflashVerdict *verdict, const DflashProduct *again, bool outputs,
+                      const char *what) {
+  if (judge_damage(run, verdict, again)) return;
+  judge_tokens(run, verdict, again);
+  if (outputs && !dflash_outcome_is_failure(verdict->outcome)) judge_outputs(run, verdict, again, what);
 }
 
 /* What ships is a sequence that captures nothing: two blocks of it are judged as well. */
@@ -187,11 +197,9 @@ static void judge_uncaptured(DflashCaseRun *run, DflashProduct *again) {
   DflashError error = {0};
   DflashStatus status = dflash_case_sequence(run, 0, &plain, &error);
   for (int block = 0; block < 2 && !dflash_outcome_is_failure(verdict->outcome); block++) {
-    if (status == DFLASH_OK) status = uncaptured_block(run, plain, again, block == 1, &error);
+    if (status == DFLASH_OK) status = dflash_law_block(run, plain, again, block == 1, &error);
     if (status != DFLASH_OK) break;
-    if (judge_damage(run, verdict, again)) break;
-    judge_uncaptured_tokens(run, verdict, again);
-    if (block == 1 && !dflash_outcome_is_failure(verdict->outcome)) judge_uncaptured_logits(run, verdict, again);
+    dflash_law_judge(run, verdict, again, block == 1, "without capture");
   }
   if (status != DFLASH_OK && status == run->block_error.status)
     dflash_verdict_note(verdict, DFLASH_OUTCOME_NOT_RUN, "the captured block failed the same way");
@@ -229,6 +237,15 @@ static void judge_load(DflashCaseRun *run, DflashProduct *again) {
   s->backend->sequence_close(sequence);
 }
 
+static void judge_chain_laws(DflashCaseRun *run, DflashProduct *again) {
+  judge_uncaptured(run, again);
+  if (run->block_error.status != DFLASH_OK) return;
+  dflash_law_pushes(run, again);
+  dflash_law_rewind(run, again);
+  dflash_law_let_go(run, again);
+  dflash_law_cut(run);
+}
+
 void dflash_verify_laws(DflashCaseRun *run) {
   DflashProduct again = {0};
   DflashError error = {0};
@@ -239,7 +256,7 @@ void dflash_verify_laws(DflashCaseRun *run) {
   judge_repeats(run, &again);
   if (run->session->options->stages == NULL && run->session->options->layer < 0) {
     judge_sequences(run, &again);
-    if ((run->modes & 1u << DFLASH_MODE_CHAIN) != 0) judge_uncaptured(run, &again);
+    if ((run->modes & 1u << DFLASH_MODE_CHAIN) != 0) judge_chain_laws(run, &again);
     if (run->c.sizes.context_len > 0) judge_load(run, &again);
   }
   dflash_product_close(&again);

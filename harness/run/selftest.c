@@ -1,0 +1,97 @@
+#include "run/selftest.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "run/selftest_parts.h"
+
+/* Trials live in memory that workers share: room for all is taken at once, and only touched where it is used. */
+enum { TRIALS_MOST = 1 << 14 };
+
+static DflashStatus add_trial(DflashSelfTest *test, const DflashDefect *defect, const DflashSelfGolden *golden,
+                              bool end, DflashError *error) {
+  if (test->trial_count == TRIALS_MOST)
+    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "a catalogue of more than %d trials", TRIALS_MOST);
+  test->trials[test->trial_count++] = (DflashSelfTrial){.defect = defect, .golden = golden, .end = end};
+  return DFLASH_OK;
+}
+
+/* A defect runs on its first golden, a lawful variant on all. Where one runs, the base must pass. */
+static DflashStatus plan_defect(DflashSelfTest *test, const DflashDefect *defect, DflashError *error) {
+  DflashStatus status = DFLASH_OK;
+  for (const char *at = defect->goldens; status == DFLASH_OK && *at != '\0';) {
+    char name[128];
+    size_t length = strcspn(at, " ");
+    const DflashSelfGolden *golden = NULL;
+    snprintf(name, sizeof name, "%.*s", (int)length, at);
+    status = dflash_self_golden(&test->goldens, name, defect->profile, &golden, error);
+    if (status == DFLASH_OK) status = add_trial(test, defect, golden, false, error);
+    if (status == DFLASH_OK && !defect->lawful && defect->hidden == NULL && !defect->timing)
+      status = add_trial(test, defect, golden, true, error);
+    if (!defect->lawful) break;
+    at += length + strspn(at + length, " ");
+  }
+  return status == DFLASH_OK ? status : dflash_error_prefix(error, "defect %s", defect->id);
+}
+
+static DflashStatus plan_base(DflashSelfTest *test, DflashError *error) {
+  DflashStatus status = DFLASH_OK;
+  for (int64_t i = 0; status == DFLASH_OK && i < test->goldens.count; i++)
+    status = add_trial(test, NULL, test->goldens.at[i], false, error);
+  for (int64_t i = 0; status == DFLASH_OK && i < test->goldens.count; i++)
+    status = add_trial(test, NULL, test->goldens.at[i], true, error);
+  return status;
+}
+
+static DflashStatus plan(DflashSelfTest *test, DflashError *error) {
+  size_t bytes = (size_t)TRIALS_MOST * sizeof *test->trials;
+  void *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (shared == MAP_FAILED) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for trials");
+  test->trials = shared;
+  DflashStatus status = DFLASH_OK;
+  for (int64_t i = 0; status == DFLASH_OK && i < test->defect_count; i++) {
+    dflash_progress("goldens for %lld/%lld defects", (long long)i + 1, (long long)test->defect_count);
+    status = plan_defect(test, test->defects[i], error);
+  }
+  return status == DFLASH_OK ? plan_base(test, error) : status;
+}
+
+static void list(const DflashSelfTest *test) {
+  for (int64_t i = 0; i < test->defect_count; i++) {
+    const DflashDefect *d = test->defects[i];
+    printf("%-36s %-12s %-20s %s\n", d->id, d->kind, d->lawful ? "(lawful)" : d->stage, d->about);
+  }
+  printf("%lld entries\n", (long long)test->defect_count);
+}
+
+static void close_test(DflashSelfTest *test) {
+  dflash_self_goldens_close(&test->goldens);
+  if (test->trials != NULL) munmap(test->trials, (size_t)TRIALS_MOST * sizeof *test->trials);
+  free(test->defects);
+  dflash_backend_unload(&test->loaded);
+}
+
+int dflash_run_selftest(const DflashSelftestOptions *options) {
+  DflashSelfTest test = {.options = options};
+  DflashError error = {0};
+  DflashStatus status = dflash_self_catalogue(&test, &error);
+  int exit = DFLASH_EXIT_OK;
+  if (status == DFLASH_OK && options->list) {
+    list(&test);
+  } else if (status == DFLASH_OK) {
+    status = plan(&test, &error);
+    dflash_progress_done();
+    if (status == DFLASH_OK) status = dflash_self_run_all(&test, &error);
+    if (status == DFLASH_OK) exit = dflash_self_report(&test);
+  }
+  if (status != DFLASH_OK) {
+    dflash_log(DFLASH_LOG_ERROR, "%s", error.message);
+    exit = dflash_status_exit(status);
+  }
+  close_test(&test);
+  return exit;
+}

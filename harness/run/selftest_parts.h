@@ -1,0 +1,77 @@
+/* The parts of a self test. Internal to it. */
+#ifndef DFLASH_RUN_SELFTEST_PARTS_H
+#define DFLASH_RUN_SELFTEST_PARTS_H
+
+#include <stdbool.h>
+
+#include "dflash/catalogue.h"
+#include "golden/generate.h"
+#include "run/loader.h"
+#include "run/selftest.h"
+#include "run/trial.h"
+
+/* ---- goldens in memory ---- */
+
+/* One case of a shape in one profile. */
+typedef struct DflashSelfGolden {
+  char name[128]; /* "windows-mixed/main" */
+  int32_t profile;
+  int64_t shape; /* index of the material */
+  DflashCase c;
+  bool ready;
+} DflashSelfGolden;
+
+typedef struct DflashSelfGoldens {
+  struct DflashSelfShape {
+    char name[64];
+    DflashMaterial *material;
+  } * shapes;
+  int64_t shape_count, shape_capacity;
+  DflashSelfGolden **at;
+  int64_t count, capacity;
+} DflashSelfGoldens;
+
+/* The golden SHAPE/CASE, made when it is asked for the first time. */
+DflashStatus dflash_self_golden(DflashSelfGoldens *goldens, const char *name, int32_t profile,
+                                const DflashSelfGolden **golden, DflashError *error);
+const DflashMaterial *dflash_self_material(const DflashSelfGoldens *goldens, const DflashSelfGolden *golden);
+void dflash_self_goldens_close(DflashSelfGoldens *goldens);
+
+/* ---- trials ---- */
+
+typedef struct DflashSelfTrial {
+  const DflashDefect *defect; /* NULL: the base without a defect */
+  const DflashSelfGolden *golden;
+  bool end; /* end values only */
+  /* what came out */
+  bool ran;
+  DflashTrialResult result;
+  DflashError error; /* when nothing could be judged */
+} DflashSelfTrial;
+
+typedef struct DflashSelfTest {
+  const DflashSelftestOptions *options;
+  DflashLoaded loaded;
+  const DflashDefect **defects; /* selected */
+  int64_t defect_count;
+  DflashSelfGoldens goldens;
+  DflashSelfTrial *trials; /* shared with the workers */
+  int64_t trial_count, trial_capacity;
+} DflashSelfTest;
+
+/* The selected part of the backend's catalogue; a backend without one is DFLASH_UNSUPPORTED. */
+DflashStatus dflash_self_catalogue(DflashSelfTest *test, DflashError *error);
+/* One trial of one golden, in this process's child. */
+void dflash_self_run(const DflashSelfTest *test, const DflashMaterial *material, DflashSelfTrial *trial);
+/* All trials, `jobs` processes side by side. */
+DflashStatus dflash_self_run_all(DflashSelfTest *test, DflashError *error);
+/* Found at all: something failed. At its stage: and the first divergence is where the catalogue says. */
+bool dflash_self_found(const DflashSelfTrial *trial);
+bool dflash_self_placed(const DflashSelfTrial *trial);
+
+/* ---- report ---- */
+
+/* Prints the report, writes the records; the exit status. */
+int dflash_self_report(const DflashSelfTest *test);
+
+#endif

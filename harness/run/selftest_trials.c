@@ -1,0 +1,110 @@
+/* The trials of a self test: one defect on one golden each. */
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "run/selftest_parts.h"
+
+static DflashStatus take_selected(DflashSelfTest *test, const DflashCatalogue *catalogue, DflashError *error) {
+  test->defects = calloc((size_t)catalogue->count + 1, sizeof *test->defects);
+  if (test->defects == NULL) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for a catalogue");
+  for (uint32_t i = 0; i < catalogue->count; i++)
+    if (dflash_glob_match(test->options->defects, catalogue->defects[i]->id))
+      test->defects[test->defect_count++] = catalogue->defects[i];
+  if (test->defect_count > 0) return DFLASH_OK;
+  return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--defect: '%s' matches none of %u; --list shows them",
+                          test->options->defects, catalogue->count);
+}
+
+DflashStatus dflash_self_catalogue(DflashSelfTest *test, DflashError *error) {
+  const DflashRunOptions *o = test->options->run;
+  DflashStatus status = dflash_backend_load(o->backend, o->backend_path, &test->loaded, error);
+  if (status != DFLASH_OK) return status;
+  DflashCatalogueEntry entry = NULL;
+  void *symbol = dlsym(test->loaded.library, DFLASH_CATALOGUE_SYMBOL);
+  memcpy(&entry, &symbol, sizeof entry); /* an object pointer that is a function's */
+  const DflashCatalogue *catalogue = entry != NULL ? entry() : NULL;
+  if (catalogue == NULL || catalogue->struct_size < sizeof *catalogue)
+    return dflash_error_set(error, DFLASH_UNSUPPORTED, "backend %s has no catalogue of defects (symbol %s)", o->backend,
+                            DFLASH_CATALOGUE_SYMBOL);
+  return take_selected(test, catalogue, error);
+}
+
+static void set_option(DflashRunOptions *o, const char *key, const char *value) {
+  if (o->option_count < DFLASH_OPTIONS_MAX) o->options[o->option_count++] = (DflashOption){key, value};
+}
+
+/* Which modes: what ships is judged in all of them; of end values there is nothing to enter alone. */
+static unsigned modes_of(const DflashSelfTest *test, const DflashSelfTrial *trial) {
+  if (trial->end) return 1u << DFLASH_MODE_CHAIN | 1u << DFLASH_MODE_LOCAL;
+  if (test->options->run->modes != 0) return test->options->run->modes;
+  return 1u << DFLASH_MODE_ALONE | 1u << DFLASH_MODE_CHAIN;
+}
+
+void dflash_self_run(const DflashSelfTest *test, const DflashMaterial *material, DflashSelfTrial *trial) {
+  const DflashDefect *defect = trial->defect;
+  DflashRunOptions o = *test->options->run;
+  const DflashCase *c = &trial->golden->c;
+  o.profile = trial->golden->profile;
+  o.modes = modes_of(test, trial);
+  if (defect != NULL) set_option(&o, "defect", defect->id);
+  if (trial->end) set_option(&o, "expose", "end");
+  if (defect != NULL && defect->repeat > 0) o.repeat = defect->repeat;
+  o.timeout_s = defect != NULL && defect->timeout_s > 0 ? defect->timeout_s : 60;
+  o.threads = 1;
+  o.budget_s = 0.2;
+  o.warmup = 1;
+  o.max_samples = 20;
+  o.confidence = 0.01;
+  const DflashTrial call = {.options = &o,
+                            .geometry = dflash_material_geometry(material),
+                            .weights = dflash_material_weights(material),
+                            .cases = &c,
+                            .case_count = 1,
+                            .timing = defect != NULL && defect->timing};
+  trial->error = (DflashError){0};
+  dflash_trial_run(&call, &trial->result, &trial->error);
+  trial->ran = true;
+}
+
+bool dflash_self_found(const DflashSelfTrial *trial) {
+  return trial->ran && trial->error.status == DFLASH_OK && trial->result.bad_case >= 0;
+}
+
+bool dflash_self_placed(const DflashSelfTrial *trial) {
+  return dflash_self_found(trial) && trial->defect->stage != NULL &&
+         strcmp(trial->defect->stage, trial->result.stage) == 0;
+}
+
+/* Worker w of n takes the trials w, w + n, ... and leaves the results in shared memory. */
+static void work(const DflashSelfTest *test, int64_t worker, int64_t workers) {
+  for (int64_t i = worker; i < test->trial_count; i += workers)
+    dflash_self_run(test, dflash_self_material(&test->goldens, test->trials[i].golden), &test->trials[i]);
+}
+
+DflashStatus dflash_self_run_all(DflashSelfTest *test, DflashError *error) {
+  int64_t workers = test->options->jobs, started = 0;
+  DflashStatus status = DFLASH_OK;
+  fflush(NULL);
+  for (int64_t w = 0; w < workers; w++) {
+    pid_t pid = fork();
+    if (pid == 0) {
+      work(test, w, workers);
+      _exit(0);
+    }
+    started += pid > 0;
+    if (pid < 0) status = dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "cannot start a process for trials");
+  }
+  for (int64_t w = 0; w < started; w++) {
+    int ended = 0;
+    if (wait(&ended) < 0 || !WIFEXITED(ended) || WEXITSTATUS(ended) != 0)
+      status = dflash_error_set(error, DFLASH_INTERNAL, "a process that runs trials ended before its time");
+  }
+  return status;
+}
