@@ -48,15 +48,29 @@ static double mean_of(const float *x, int64_t width) {
   return sum / (double)width;
 }
 
-/* What a vector is divided by. */
-static double root_of(const Norm *norm, const float *x, int64_t width) {
+/* 12 bits, rounded down. */
+static double estimate(double value) {
+  int exponent;
+  const double fraction = frexp(value, &exponent);
+  return ldexp(floor(fraction * 4096) / 4096, exponent);
+}
+
+/* The root before it is estimated. */
+static double true_root_of(const Norm *norm, const float *x, int64_t width) {
   const FaultNorm *knobs = norm->knobs;
   const double eps = knobs->no_eps ? 0 : norm->eps;
   double sum = sum_of_squares(knobs, x, width);
   if (knobs->eps_on_sum) sum += eps;
-  const double mean = knobs->no_mean ? sum : sum / (double)width;
+  const int64_t divisor = knobs->pad != 0 ? (width + knobs->pad - 1) / knobs->pad * knobs->pad : width;
+  const double mean = knobs->no_mean ? sum : sum / (double)divisor;
   if (knobs->eps_outside) return sqrt(mean) + eps;
   return sqrt(knobs->eps_on_sum ? mean : mean + eps);
+}
+
+/* What a vector is divided by. */
+static double root_of(const Norm *norm, const float *x, int64_t width) {
+  const double root = true_root_of(norm, x, width);
+  return norm->knobs->root_estimate ? 1 / estimate(1 / root) : root;
 }
 
 static float gain_at(const Norm *norm, int64_t index) {
@@ -65,7 +79,7 @@ static float gain_at(const Norm *norm, int64_t index) {
   return norm->gain[index];
 }
 
-/* x (changed when centred) of a vector, by the given root. */
+/* A vector by the given root. */
 static void norm_vector(const Norm *norm, float *x, double root) {
   for (int64_t i = 0; i < norm->width; i++) x[i] = (float)(x[i] / root * gain_at(norm, i));
 }

@@ -64,10 +64,12 @@ typedef struct FaultNorm {
   bool no_gain, no_mean /* the sum for the mean */, centred /* the mean subtracted, a layer norm */;
   bool no_norm; /* gain only */
   bool twice;
-  bool whole_row;    /* head norms: over the whole row in place of a head */
-  bool half_sum;     /* sum of squares in f16 */
-  int64_t lanes;     /* when not 0: only that many partial sums of 64 are added up */
-  int64_t skip_tail; /* elements at the end of the axis that the sum leaves out */
+  bool whole_row;     /* head norms: over the whole row in place of a head */
+  bool half_sum;      /* sum of squares in f16 */
+  int64_t lanes;      /* when not 0: only that many partial sums of 64 are added up */
+  int64_t skip_tail;  /* elements at the end of the axis that the sum leaves out */
+  int64_t pad;        /* when not 0: the mean divides by the width rounded up to a multiple of it */
+  bool root_estimate; /* 1 / root to 12 bits, as an estimating instruction gives it */
   float (*gain)(const FaultCall *call, const float *gain, int64_t index, int64_t count); /* NULL: gain[index] */
   /* rotation, of head norms */
   bool no_rotate, rotate_always /* no_rope layers too */, interleaved, backwards /* the other sign */;
@@ -123,6 +125,8 @@ typedef struct FaultAttention {
   bool bf16_weights;      /* rounded to bf16 where values are summed, not in the denominator */
   bool merge_unscaled;    /* parts are added as if they had one maximum */
   bool merge_empty;       /* a part without keys is merged like any other */
+  int64_t slots;          /* when not 0: so many states of 16 keys, of which only those that have keys are written, but
+                             all are merged; more keys than that are lost */
   bool null_key;          /* a key of score 0 and value 0 beside the others */
   double denominator_add; /* added to the sum of exponentials, of which the largest is 1 */
 } FaultAttention;
