@@ -119,12 +119,12 @@ static double own_variance(const Job *job, Weights *w, int64_t row, const Sums *
   return DFLASH_ROUNDING * roundings + sums->flush * DFLASH_FLUSH + dflash_golden_rounding(value);
 }
 
-/* A move adds linearly: the expected moves and five of the largest, no more than there are within reach; where the
- * expected moves are many, ten of their standard deviations are less. */
+/* Moves add linearly: the expected ones and five of the largest, but no more than half as much again as all within
+ * reach. Where the expected moves are many, their standard deviations say more. */
 static double moved_variance(const Sums *sums) {
   double many = DFLASH_I8_LAMBDA * sqrt(sums->square), moves = fmin(sums->count, many) + 5 * sums->largest;
-  double bound = fmin(sums->reach, moves) / DFLASH_I8_LAMBDA;
-  return sums->sway + sums->square + bound * bound;
+  double bound = fmax(fmin(1.5 * sums->reach, moves), many) / DFLASH_I8_LAMBDA;
+  return sums->sway + bound * bound;
 }
 
 /* Whether f32 adds the terms without rounding, in any order. */

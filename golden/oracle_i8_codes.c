@@ -41,6 +41,9 @@ static double tail(double t) {
   return 0.3989422804014327 * dflash_oracle_exp(-0.5 * t * t) * 2 / (t + sqrt(t * t + 2.5464790894703255));
 }
 
+/* Square of the difference of two roundings, in steps: 1/12 each, and as much again for what they have in common. */
+static const double LEFT_BY_ROUNDING = 1.0 / 3;
+
 typedef struct Moves {
   double count, square, reach;
 } Moves;
@@ -76,26 +79,25 @@ static Group look(const float *x, const float *sigma) {
   return group;
 }
 
-/* Errors that are no longer small beside the group's largest value, or a group that may become zero or cease to be:
- * whatever the codes are, the rounded activation is within half a step of the activation. */
-static void move_freely(DflashI8 *i8, int64_t at, int64_t group, const Group *facts, const float *x,
-                        const float *sigma) {
-  double unit = (facts->most + 4 * facts->top) / 127;
+/* Without a look at single steps: the activation's own error, and what the rounding of either side leaves: at most half
+ * a step, or the limit where a group is zero. */
+static void move_freely(DflashI8 *i8, int64_t at, int64_t group, double unit, const float *sigma) {
+  double left = LEFT_BY_ROUNDING + (double)ZERO_LIMIT * (double)ZERO_LIMIT / (unit * unit);
   i8->moves[group] = unit;
+  i8->sway[group] = 0;
   for (int k = 0; k < DFLASH_I8_GROUP; k++) {
-    double deviation = (double)sigma[k] / unit, code = fabs((double)x[k]) / unit;
-    double zero = facts->most - DFLASH_I8_LAMBDA * facts->top < (double)ZERO_LIMIT ? code * code : 0;
-    double square = deviation * deviation + zero + 0.5;
+    double deviation = (double)sigma[k] / unit;
+    double square = deviation * deviation + left;
     i8->squares[at + k] = (float)square;
     i8->counts[at + k] = (float)sqrt(square);
-    i8->reach[at + k] = (float)(DFLASH_I8_LAMBDA * deviation + code + 1);
+    i8->reach[at + k] = (float)(DFLASH_I8_LAMBDA * deviation + 2 * sqrt(left));
   }
 }
 
-static void move_by_steps(DflashI8 *i8, int64_t at, int64_t group, const Group *facts, const float *x,
-                          const float *sigma) {
-  double inverse = 127 / facts->most, sway = facts->sway + 4 * DFLASH_ROUNDING;
-  bool any = false;
+/* Half steps that are close enough to be crossed. Returns the sum of expected squares, in steps. */
+static double move_by_steps(DflashI8 *i8, int64_t at, int64_t group, const Group *facts, const float *x,
+                            const float *sigma) {
+  double inverse = 127 / facts->most, sway = facts->sway + 4 * DFLASH_ROUNDING, squares = 0;
   for (int k = 0; k < DFLASH_I8_GROUP; k++) {
     double scaled = (double)x[k] * inverse, direct = (double)sigma[k] * inverse;
     double deviation = sqrt(direct * direct + scaled * scaled * sway);
@@ -107,22 +109,29 @@ static void move_by_steps(DflashI8 *i8, int64_t at, int64_t group, const Group *
     i8->counts[at + k] = (float)moves.count;
     i8->squares[at + k] = (float)moves.square;
     i8->reach[at + k] = (float)moves.reach;
-    any = any || moves.reach > 0;
+    squares += moves.square;
   }
-  i8->moves[group] = any ? i8->steps[group] : 0;
+  i8->moves[group] = i8->steps[group];
   i8->sway[group] = facts->sway > 0 ? facts->sway + 2 * DFLASH_ROUNDING : 0;
+  return squares;
 }
 
+/* Step by step where errors are small beside a step: there most codes stay and the step's own change shows. Where they
+ * are large, codes follow the activations, whatever the step is. */
 void dflash_i8_moves(DflashI8 *i8, int64_t row, int64_t g, const float *x, const float *sigma) {
   int64_t group = row * i8->groups + g, at = row * i8->cols + g * DFLASH_I8_GROUP;
   Group facts = look(x, sigma);
-  double reach = facts.most + DFLASH_I8_LAMBDA * facts.top;
+  double reach = facts.most + DFLASH_I8_LAMBDA * facts.top, free_squares = DFLASH_I8_GROUP * LEFT_BY_ROUNDING;
   if (isnan(i8->steps[group]) || facts.top == 0 || reach < (double)ZERO_LIMIT) return;
-  bool near_zero = facts.most - DFLASH_I8_LAMBDA * facts.top < (double)ZERO_LIMIT;
-  if (near_zero || facts.sway > 0x1p-8)
-    move_freely(i8, at, group, &facts, x, sigma);
-  else
-    move_by_steps(i8, at, group, &facts, x, sigma);
+  bool zero = facts.most - DFLASH_I8_LAMBDA * facts.top < (double)ZERO_LIMIT;
+  if (zero || facts.sway > 0x1p-8) {
+    move_freely(i8, at, group, (facts.most + 4 * facts.top) / 127, sigma);
+    return;
+  }
+  for (int k = 0; k < DFLASH_I8_GROUP; k++)
+    free_squares += (double)sigma[k] * (double)sigma[k] / (i8->steps[group] * i8->steps[group]);
+  if (move_by_steps(i8, at, group, &facts, x, sigma) > free_squares)
+    move_freely(i8, at, group, i8->steps[group], sigma);
 }
 
 typedef struct Job {

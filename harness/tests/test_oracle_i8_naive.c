@@ -79,43 +79,53 @@ static void ladder_of(const DflashTensor *matrix, int64_t row, float rungs[32]) 
   dflash_q4tp_ladder((uint16_t)(at[0] | at[1] << 8), (uint16_t)(at[2] | at[3] << 8), rungs);
 }
 
-typedef struct Row {
-  int64_t cols;
-  I8Group *groups;            /* [cols / 32] of x */
-  float *products, *unscaled; /* [cols / 32] dot * scale, step: an order of f32_dot adds their products */
-} Row;
+/* One row of weights, taken apart. */
+typedef struct Weights {
+  int64_t groups;
+  int (*codes)[I8_GROUP]; /* [groups] */
+  float *scales;          /* [groups] */
+} Weights;
 
-static void take_products(const DflashTensor *matrix, int64_t output, const Row *row) {
+static void take_apart(const DflashTensor *matrix, int64_t output, const Weights *w) {
   float rungs[32];
   ladder_of(matrix, output, rungs);
-  for (int64_t g = 0; g < row->cols / I8_GROUP; g++) {
+  for (int64_t g = 0; g < w->groups; g++) {
     double values[I8_GROUP];
-    int codes[I8_GROUP], dot = 0;
     dflash_tensor_row(matrix, output, g * I8_GROUP, I8_GROUP, values);
-    float scale = codes_of(values, rungs, codes);
-    for (int k = 0; k < I8_GROUP; k++) dot += codes[k] * row->groups[g].codes[k];
-    row->products[g] = (float)dot * scale;
-    row->unscaled[g] = row->groups[g].step;
+    w->scales[g] = codes_of(values, rungs, w->codes[g]);
   }
+}
+
+/* Dots scaled, times steps: the way adds these products. */
+static float multiply(const F32Way *way, const Weights *w, const I8Group *x, float *scaled, float *steps) {
+  for (int64_t g = 0; g < w->groups; g++) {
+    int dot = 0;
+    for (int k = 0; k < I8_GROUP; k++) dot += w->codes[g][k] * x[g].codes[k];
+    scaled[g] = (float)dot * w->scales[g];
+    steps[g] = x[g].step;
+  }
+  return f32_dot(way, scaled, steps, w->groups);
 }
 
 static void run_matrix(const F32Way *way, const DflashOracleCall *call, float *out) {
   const DflashTensor *matrix = matrix_of(call);
-  int64_t rows = dflash_stage_rows(call->geometry, &call->sizes, call->stage), cols = dflash_tensor_cols(matrix);
-  int64_t outputs = dflash_stage_width(call->geometry, &call->sizes, call->stage), groups = cols / I8_GROUP;
-  Row row = {cols, dflash_alloc((size_t)groups, sizeof *row.groups), dflash_alloc((size_t)groups, sizeof(float)),
-             dflash_alloc((size_t)groups, sizeof(float))};
-  assert_true(row.groups && row.products && row.unscaled);
-  for (int64_t r = 0; r < rows; r++) {
-    for (int64_t g = 0; g < groups; g++) row.groups[g] = i8_group(row_of(call, r) + g * I8_GROUP);
-    for (int64_t o = 0; o < outputs; o++) {
-      take_products(matrix, o, &row);
-      out[r * outputs + o] = f32_dot(way, row.products, row.unscaled, groups);
-    }
+  int64_t rows = dflash_stage_rows(call->geometry, &call->sizes, call->stage);
+  int64_t outputs = dflash_stage_width(call->geometry, &call->sizes, call->stage);
+  size_t groups = (size_t)(dflash_tensor_cols(matrix) / I8_GROUP);
+  Weights w = {(int64_t)groups, dflash_alloc(groups, sizeof *w.codes), dflash_alloc(groups, sizeof *w.scales)};
+  I8Group *x = dflash_alloc((size_t)rows * groups, sizeof *x);
+  float *scaled = dflash_alloc(groups, sizeof *scaled), *steps = dflash_alloc(groups, sizeof *steps);
+  assert_true(w.codes && w.scales && x && scaled && steps);
+  for (int64_t i = 0; i < rows * w.groups; i++) x[i] = i8_group(row_of(call, i / w.groups) + i % w.groups * I8_GROUP);
+  for (int64_t o = 0; o < outputs; o++) {
+    take_apart(matrix, o, &w);
+    for (int64_t r = 0; r < rows; r++) out[r * outputs + o] = multiply(way, &w, x + r * w.groups, scaled, steps);
   }
-  free(row.groups);
-  free(row.products);
-  free(row.unscaled);
+  free(w.codes);
+  free(w.scales);
+  free(x);
+  free(scaled);
+  free(steps);
 }
 
 void i8_stage(const F32Way *way, const DflashOracleCall *call, float *out) {
