@@ -1,6 +1,7 @@
 /* The list of case kinds and the operations of each. */
 #include "golden/cases.h"
 
+#include <stdio.h>
 #include <string.h>
 
 typedef struct Sizes {
@@ -269,7 +270,9 @@ static void find_windows(const DflashGeometry *g, Sizes *s) {
 const char *dflash_case_plan(size_t index, const DflashRecipe *recipe, DflashCasePlan *plan) {
   Sizes sizes = {.recipe = recipe, .n = recipe->context, .some = recipe->context > 8 ? recipe->context : 8};
   find_windows(&recipe->geometry, &sizes);
-  *plan = (DflashCasePlan){.rows = recipe->rows, .n_draft = recipe->n_draft, .head_width = recipe->head_width};
+  *plan = (DflashCasePlan){
+      .flags = KINDS[index].flags, .rows = recipe->rows, .n_draft = recipe->n_draft, .head_width = recipe->head_width};
+  snprintf(plan->name, sizeof plan->name, "%s", KINDS[index].kind.name);
   const char *why = KINDS[index].plan(&sizes, plan);
   if (!why && (KINDS[index].flags & DFLASH_CASE_EXACT) && recipe->weights_path) why = "it draws weights of its own";
   if (plan->n_draft > plan->rows - 1) plan->n_draft = plan->rows - 1;

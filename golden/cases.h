@@ -17,15 +17,6 @@ enum {
   DFLASH_CASE_EXACT = DFLASH_CASE_INTEGER | DFLASH_CASE_24BIT
 };
 
-enum { DFLASH_PLAN_OPS = 32 };
-
-/* Sizes of a case; values follow from them and the seed. */
-typedef struct DflashCasePlan {
-  DflashContextOp ops[DFLASH_PLAN_OPS];
-  int64_t op_count, tap_rows;
-  int64_t anchor_pos, rows, n_draft, head_width;
-} DflashCasePlan;
-
 int64_t dflash_case_kind_find(const char *name); /* -1 when unknown */
 int dflash_case_kind_flags(size_t index);
 

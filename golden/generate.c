@@ -90,23 +90,22 @@ static DflashStatus write_weights(const Make *make, DflashError *error) {
   return status;
 }
 
-static DflashStatus write_case(const Make *make, size_t kind, DflashError *error) {
-  const char *name = dflash_case_kind(kind)->name;
+static DflashStatus write_case(const Make *make, const DflashCasePlan *plan, DflashError *error) {
+  const char *name = plan->name;
   DflashCase c;
   say(make, "case %s: drawing", name);
-  DflashStatus status = dflash_material_inputs(make->material, kind, make->pool, &c, error);
+  DflashStatus status = dflash_material_inputs(make->material, plan, make->pool, &c, error);
   if (status != DFLASH_OK) return status;
   say(make, "case %s: %" PRId64 " rows after %" PRId64 " of context", name, c.sizes.rows, c.sizes.context_len);
-  status = dflash_material_values(make->material, kind, make->pool, &c, error);
+  status = dflash_material_values(make->material, plan, make->pool, &c, error);
   if (status == DFLASH_OK) status = dflash_golden_write_case(make->writer, &c, error);
   dflash_case_close(&c);
   return status;
 }
 
 static DflashStatus write_cases(Make *make, DflashError *error) {
-  size_t kind;
-  for (const char *at = make->material->cases; (at = dflash_case_next(at, &kind)) != NULL; make->cases++) {
-    DflashStatus status = write_case(make, kind, error);
+  for (int64_t i = 0; i < make->material->plan_count; i++, make->cases++) {
+    DflashStatus status = write_case(make, &make->material->plans[i], error);
     if (status != DFLASH_OK) return status;
   }
   return DFLASH_OK;

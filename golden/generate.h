@@ -18,6 +18,17 @@ typedef struct DflashCaseKind {
 size_t dflash_case_kind_count(void);
 const DflashCaseKind *dflash_case_kind(size_t index);
 
+enum { DFLASH_PLAN_OPS = 32, DFLASH_PLANS_MAX = 8 };
+
+/* A case before anything is drawn: operations and sizes. Values follow from them, the name and the seed. */
+typedef struct DflashCasePlan {
+  char name[32];
+  int flags; /* DFLASH_CASE_* (cases.h) */
+  DflashContextOp ops[DFLASH_PLAN_OPS];
+  int64_t op_count, tap_rows; /* every push brings rows of its own */
+  int64_t anchor_pos, rows, n_draft, head_width;
+} DflashCasePlan;
+
 /* Everything that is needed to make a golden again; written as JSON into its `recipe` attribute. */
 typedef struct DflashRecipe {
   DflashGeometry geometry;
@@ -31,6 +42,8 @@ typedef struct DflashRecipe {
   int allow_untrusted;                        /* make goldens with stages of more than 30% zeros too */
   const char *target_hash;                    /* hex; NULL: any. The target that the sidecar must name (trunk_hash64) */
   int stress;                                 /* DFLASH_STRESS_* flags (stress.h) of drawn weights and inputs */
+  DflashCasePlan plans[DFLASH_PLANS_MAX];     /* explicit cases instead of kinds; sizes of -1 are the recipe's */
+  int64_t plan_count;
 } DflashRecipe;
 
 /* Defaults of a preset; NULL or "" leaves the geometry empty, for weights from files. */
@@ -54,14 +67,16 @@ DflashStatus dflash_golden_make(const DflashRecipe *recipe, const char *path, in
                                 void (*progress)(const char *line), DflashMakeResult *result, DflashError *error);
 
 /* The weights of a recipe in memory, drawn or mapped, and cases of it: what dflash_golden_make writes. For sweeps,
- * which need no file. `kind` names one case kind and need not be among the recipe's cases, but exact kinds and ties
- * need weights that were drawn for them. */
+ * which need no file. `name` is a plan's of the recipe, or a case kind, which need not be among the recipe's cases; but
+ * exact kinds and ties need weights that were drawn for them. */
 typedef struct DflashMaterial DflashMaterial;
 DflashStatus dflash_material_open(const DflashRecipe *recipe, DflashPool *pool, DflashMaterial **material,
                                   DflashError *error);
 const DflashGeometry *dflash_material_geometry(const DflashMaterial *material);
 const DflashWeights *dflash_material_weights(const DflashMaterial *material); /* with the head */
-DflashStatus dflash_material_case(const DflashMaterial *material, const char *kind, DflashPool *pool, DflashCase *c,
+/* The recipe's cases, in order: names for dflash_material_case; NULL past the last. */
+const char *dflash_material_case_name(const DflashMaterial *material, int64_t index);
+DflashStatus dflash_material_case(const DflashMaterial *material, const char *name, DflashPool *pool, DflashCase *c,
                                   DflashError *error);
 void dflash_material_close(DflashMaterial *material);
 

@@ -45,21 +45,18 @@ static DflashStatus set_sizes(const DflashMaterial *m, const DflashCasePlan *pla
   return DFLASH_OK;
 }
 
-DflashStatus dflash_material_inputs(const DflashMaterial *material, size_t kind, DflashPool *pool, DflashCase *c,
-                                    DflashError *error) {
-  DflashCasePlan plan;
-  const char *name = dflash_case_kind(kind)->name, *why = dflash_case_plan(kind, &material->recipe, &plan);
-  int flags = dflash_case_kind_flags(kind);
-  if (!why && (flags & (DFLASH_CASE_EXACT | DFLASH_CASE_TIES)) & ~material->flags)
-    why = "the weights were not drawn for it";
-  if (why) return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "case %s is not possible here: %s", name, why);
-  DflashStatus status = dflash_case_open(c, &material->geometry, name, error);
+DflashStatus dflash_material_inputs(const DflashMaterial *material, const DflashCasePlan *plan, DflashPool *pool,
+                                    DflashCase *c, DflashError *error) {
+  if ((plan->flags & (DFLASH_CASE_EXACT | DFLASH_CASE_TIES)) & ~material->flags)
+    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT,
+                            "case %s is not possible here: the weights were not drawn for it", plan->name);
+  DflashStatus status = dflash_case_open(c, &material->geometry, plan->name, error);
   if (status != DFLASH_OK) return status;
-  c->exact = (flags & DFLASH_CASE_EXACT) != 0;
-  status = open_arrays(&material->geometry, &plan, c, error);
-  if (status == DFLASH_OK) status = set_sizes(material, &plan, c, error);
+  c->exact = (plan->flags & DFLASH_CASE_EXACT) != 0;
+  status = open_arrays(&material->geometry, plan, c, error);
+  if (status == DFLASH_OK) status = set_sizes(material, plan, c, error);
   if (status == DFLASH_OK)
-    status = dflash_case_fill(&material->geometry, &material->weights, flags, material->recipe.stress,
+    status = dflash_case_fill(&material->geometry, &material->weights, plan->flags, material->recipe.stress,
                               material->recipe.seed, pool, c, error);
   if (status != DFLASH_OK) dflash_case_close(c);
   return status;
@@ -113,8 +110,8 @@ static DflashStatus check_trusted(const DflashMaterial *m, const DflashCase *c, 
 
 /* ---- values ---- */
 
-DflashStatus dflash_material_values(const DflashMaterial *material, size_t kind, DflashPool *pool, DflashCase *c,
-                                    DflashError *error) {
+DflashStatus dflash_material_values(const DflashMaterial *material, const DflashCasePlan *plan, DflashPool *pool,
+                                    DflashCase *c, DflashError *error) {
   DflashEvaluate options = {.geometry = &material->geometry,
                             .weights = &material->weights,
                             .pool = pool,
@@ -124,17 +121,35 @@ DflashStatus dflash_material_values(const DflashMaterial *material, size_t kind,
   DflashStatus status = dflash_evaluate_case(&options, c, error);
   if (status != DFLASH_OK) return status;
   if (material->recipe.allow_untrusted || material->recipe.stress & DFLASH_STRESS_ZEROS) return DFLASH_OK;
-  if (dflash_case_kind_flags(kind) & DFLASH_CASE_ZERO_ROW) return DFLASH_OK;
+  if (plan->flags & DFLASH_CASE_ZERO_ROW) return DFLASH_OK;
   return check_trusted(material, c, error);
 }
 
-DflashStatus dflash_material_case(const DflashMaterial *material, const char *kind, DflashPool *pool, DflashCase *c,
+const char *dflash_material_case_name(const DflashMaterial *material, int64_t index) {
+  return index >= 0 && index < material->plan_count ? material->plans[index].name : NULL;
+}
+
+/* The material's own case of that name, or any kind. */
+static DflashStatus find_plan(const DflashMaterial *m, const char *name, DflashCasePlan *plan, DflashError *error) {
+  for (int64_t i = 0; i < m->plan_count; i++) {
+    if (strcmp(m->plans[i].name, name) != 0) continue;
+    *plan = m->plans[i];
+    return DFLASH_OK;
+  }
+  int64_t index = dflash_case_kind_find(name);
+  if (index < 0) return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "unknown case kind '%s'", name);
+  const char *why = dflash_case_plan((size_t)index, &m->recipe, plan);
+  if (!why) return DFLASH_OK;
+  return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "case %s is not possible here: %s", name, why);
+}
+
+DflashStatus dflash_material_case(const DflashMaterial *material, const char *name, DflashPool *pool, DflashCase *c,
                                   DflashError *error) {
-  int64_t index = dflash_case_kind_find(kind);
-  if (index < 0) return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "unknown case kind '%s'", kind);
-  DflashStatus status = dflash_material_inputs(material, (size_t)index, pool, c, error);
+  DflashCasePlan plan;
+  DflashStatus status = find_plan(material, name, &plan, error);
+  if (status == DFLASH_OK) status = dflash_material_inputs(material, &plan, pool, c, error);
   if (status != DFLASH_OK) return status;
-  status = dflash_material_values(material, (size_t)index, pool, c, error);
+  status = dflash_material_values(material, &plan, pool, c, error);
   if (status != DFLASH_OK) dflash_case_close(c);
   return status;
 }
@@ -142,7 +157,7 @@ DflashStatus dflash_material_case(const DflashMaterial *material, const char *ki
 DflashStatus dflash_case_draw(const DflashRecipe *recipe, const char *kind, DflashCase *c, DflashError *error) {
   DflashRecipe one = *recipe;
   DflashMaterial *material = NULL;
-  one.cases = kind;
+  if (!one.plan_count) one.cases = kind;
   DflashStatus status = dflash_material_open(&one, NULL, &material, error);
   if (status == DFLASH_OK) status = dflash_material_case(material, kind, NULL, c, error);
   dflash_material_close(material);

@@ -59,11 +59,20 @@ static DflashStatus draw_weights(DflashMaterial *m, DflashPool *pool, DflashErro
   return DFLASH_OK;
 }
 
-static int flags_of(const char *cases) {
-  int flags = 0;
-  size_t kind;
-  while ((cases = dflash_case_next(cases, &kind)) != NULL) flags |= dflash_case_kind_flags(kind);
-  return flags;
+/* The plans of the recipe's own, or of the kinds that it names. */
+static DflashStatus list_plans(DflashMaterial *m, DflashError *error) {
+  size_t kind, room = dflash_case_kind_count();
+  if (room < DFLASH_PLANS_MAX) room = DFLASH_PLANS_MAX;
+  m->plans = calloc(room, sizeof *m->plans);
+  if (!m->plans) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for the list of cases");
+  for (int64_t i = 0; i < m->recipe.plan_count; i++) m->plans[m->plan_count++] = m->recipe.plans[i];
+  for (const char *at = m->cases; (at = dflash_case_next(at, &kind)) != NULL; m->plan_count++)
+    (void)dflash_case_plan(kind, &m->recipe, &m->plans[m->plan_count]); /* possible: selection asked */
+  for (int64_t i = 0; i < m->plan_count; i++) m->flags |= m->plans[i].flags;
+  if (m->recipe.stress && m->flags & DFLASH_CASE_EXACT)
+    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "case %s has data of its own, which no stress changes",
+                            m->plans[0].name);
+  return DFLASH_OK;
 }
 
 static DflashStatus find(DflashMaterial *m, const DflashRecipe *recipe, DflashError *error) {
@@ -73,10 +82,8 @@ static DflashStatus find(DflashMaterial *m, const DflashRecipe *recipe, DflashEr
   found.geometry = m->geometry;
   status = dflash_recipe_resolve(&found, &m->recipe, &m->cases, error);
   if (status != DFLASH_OK) return status;
-  m->flags = flags_of(m->cases);
-  if (m->recipe.stress && m->flags & DFLASH_CASE_EXACT)
-    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "case %s has data of its own, which no stress changes",
-                            m->cases);
+  status = list_plans(m, error);
+  if (status != DFLASH_OK) return status;
   m->owned = calloc((size_t)dflash_weight_count(&m->geometry) + 1, sizeof *m->owned);
   if (!m->owned) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for the list of weights");
   return dflash_material_open_head(m, recipe, error);
@@ -121,6 +128,7 @@ void dflash_material_close(DflashMaterial *m) {
   for (int64_t i = 0; i < m->owned_count; i++) free(m->owned[i]);
   free(m->owned);
   free(m->cases);
+  free(m->plans);
   if (m->has_set) dflash_weight_set_close(&m->set);
   if (m->has_sidecar) dflash_sidecar_close(&m->sidecar);
   if (m->has_checkpoint) dflash_checkpoint_close(&m->checkpoint);

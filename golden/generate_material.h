@@ -8,9 +8,11 @@
 #include "model/sidecar.h"
 
 struct DflashMaterial {
-  DflashRecipe recipe; /* resolved */
-  char *cases;         /* its list of names, owned */
-  int flags;           /* of all its kinds together */
+  DflashRecipe recipe;   /* resolved */
+  char *cases;           /* its list of names, owned */
+  DflashCasePlan *plans; /* of its cases, in order, owned */
+  int64_t plan_count;
+  int flags; /* of all its cases together */
   DflashGeometry geometry;
   DflashWeights weights;
   DflashWeightSet set; /* drawn weights */
@@ -31,12 +33,12 @@ DflashStatus dflash_material_fill(DflashMaterial *material, DflashPool *pool, Df
 DflashStatus dflash_material_sizes(const DflashCasePlan *plan, DflashRunSizes *sizes, int64_t *context_first,
                                    DflashError *error);
 
-/* The drawn embeddings, taps and sizes of a kind, without values. */
-DflashStatus dflash_material_inputs(const DflashMaterial *material, size_t kind, DflashPool *pool, DflashCase *c,
-                                    DflashError *error);
-/* Values and both scales; refuses stages that prove little unless the recipe or the kind allows them. */
-DflashStatus dflash_material_values(const DflashMaterial *material, size_t kind, DflashPool *pool, DflashCase *c,
-                                    DflashError *error);
+/* The drawn embeddings, taps and sizes of a plan, without values. */
+DflashStatus dflash_material_inputs(const DflashMaterial *material, const DflashCasePlan *plan, DflashPool *pool,
+                                    DflashCase *c, DflashError *error);
+/* Values and both scales; refuses stages that prove little unless the recipe or the plan allows them. */
+DflashStatus dflash_material_values(const DflashMaterial *material, const DflashCasePlan *plan, DflashPool *pool,
+                                    DflashCase *c, DflashError *error);
 
 /* The first stage of a case that is mostly zeros or one value, NULL when there is none; label is room for its name. */
 const char *dflash_case_untrusted(const DflashCase *c, const DflashGeometry *geometry, char label[64], double *share);

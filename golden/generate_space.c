@@ -108,31 +108,27 @@ static void add_stages(uint64_t *sum, const DflashGeometry *g, const DflashRunSi
   for (int64_t i = 0; i < 2 * g->layers; i++) add_value(sum, sizes->context_len, g->kv_heads * g->head_dim);
 }
 
-static DflashStatus add_case(uint64_t *sum, const DflashMaterial *m, size_t kind, DflashError *error) {
+static DflashStatus add_case(uint64_t *sum, const DflashMaterial *m, const DflashCasePlan *plan, DflashError *error) {
   const DflashGeometry *g = &m->geometry;
-  DflashCasePlan plan;
   DflashRunSizes sizes;
   int64_t first;
-  if (dflash_case_plan(kind, &m->recipe, &plan)) return DFLASH_OK; /* drawing it says why it cannot be */
-  DflashStatus status = dflash_material_sizes(&plan, &sizes, &first, error);
+  DflashStatus status = dflash_material_sizes(plan, &sizes, &first, error);
   if (status != DFLASH_OK) return status;
-  add_array(sum, plan.tap_rows, dflash_geometry_tap_width(g), sizeof(float));
-  add_array(sum, plan.rows, g->hidden, sizeof(float));
+  add_array(sum, plan->tap_rows, dflash_geometry_tap_width(g), sizeof(float));
+  add_array(sum, plan->rows, g->hidden, sizeof(float));
   add_stages(sum, g, &sizes);
-  add_array(sum, plan.n_draft, 2, sizeof(int32_t));
-  add_array(sum, plan.n_draft, g->selector_top, sizeof(int32_t) + sizeof(double) + 2 * sizeof(float));
+  add_array(sum, plan->n_draft, 2, sizeof(int32_t));
+  add_array(sum, plan->n_draft, g->selector_top, sizeof(int32_t) + sizeof(double) + 2 * sizeof(float));
   return DFLASH_OK;
 }
 
 DflashStatus dflash_space_needed(const DflashMaterial *m, uint64_t *bytes, DflashError *error) {
-  size_t kind;
   *bytes = 64 * OBJECT_BYTES; /* the root, the geometry, the recipe, groups */
   if (m->has_sidecar && m->sidecar.router.present) {
     add_array(bytes, m->sidecar.router.block.rank + m->sidecar.router.chain.rank + 2, m->geometry.hidden, 2);
     add_array(bytes, DFLASH_ROUTER_ROWS, m->geometry.hidden + 2, sizeof(float));
   }
   DflashStatus status = add_weights(bytes, m, error);
-  for (const char *at = m->cases; status == DFLASH_OK && (at = dflash_case_next(at, &kind)) != NULL;)
-    status = add_case(bytes, m, kind, error);
+  for (int64_t i = 0; status == DFLASH_OK && i < m->plan_count; i++) status = add_case(bytes, m, &m->plans[i], error);
   return status;
 }

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "golden/cases.h"
 #include "golden/draw.h"
+#include "golden/plan.h"
 
 void dflash_generator_text(char text[64]) {
   snprintf(text, 64, "dflash-harness, generator %d", DFLASH_GENERATOR_VERSION);
@@ -88,6 +89,16 @@ static DflashStatus check_stress(const DflashRecipe *r, DflashError *error) {
   return DFLASH_OK;
 }
 
+static DflashStatus resolve_plans(DflashRecipe *resolved, char **cases, DflashError *error) {
+  if (resolved->cases && *resolved->cases)
+    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "a recipe has cases or plans, not both");
+  DflashStatus status = dflash_plans_resolve(resolved, error);
+  if (status != DFLASH_OK) return status;
+  *cases = strdup("");
+  resolved->cases = *cases;
+  return *cases ? DFLASH_OK : dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for the list of cases");
+}
+
 DflashStatus dflash_recipe_resolve(const DflashRecipe *recipe, DflashRecipe *resolved, char **cases,
                                    DflashError *error) {
   *cases = NULL;
@@ -103,6 +114,7 @@ DflashStatus dflash_recipe_resolve(const DflashRecipe *recipe, DflashRecipe *res
   if (resolved->context < 0) resolved->context = defaults->context;
   status = check_sizes(resolved, error);
   if (status != DFLASH_OK) return status;
+  if (recipe->plan_count) return resolve_plans(resolved, cases, error);
   const char *patterns = recipe->cases && *recipe->cases ? recipe->cases : defaults->cases;
   status = dflash_case_select(resolved, patterns, cases, error);
   resolved->cases = *cases;

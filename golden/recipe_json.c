@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "golden/draw.h"
+#include "golden/plan.h"
 #include "golden/recipe.h"
 #include "model/json.h"
 
@@ -53,6 +54,8 @@ static void add_members(cJSON *object, const DflashRecipe *recipe) {
     dflash_stress_text(recipe->stress, text);
     cJSON_AddStringToObject(object, "stress", text);
   }
+  if (recipe->plan_count)
+    cJSON_AddItemToObject(object, "plans", dflash_plans_to_json(recipe->plans, recipe->plan_count));
   if (recipe->weights_path) cJSON_AddStringToObject(object, "weights", recipe->weights_path);
   if (recipe->head_path) cJSON_AddStringToObject(object, "head", recipe->head_path);
   if (recipe->target_hash) cJSON_AddStringToObject(object, "target_hash", recipe->target_hash);
@@ -138,7 +141,7 @@ static DflashStatus read_integer(const cJSON *item, DflashRecipe *recipe, Dflash
   return dflash_error_set(
       error, DFLASH_INVALID_DATA,
       "recipe: unknown member '%s'; known are generator, preset, set, geometry, seed, storage, "
-      "stress, cases, rows, n_draft, head_width, context, weights, head, target_hash, allow_untrusted, "
+      "stress, cases, plans, rows, n_draft, head_width, context, weights, head, target_hash, allow_untrusted, "
       "about",
       item->string);
 }
@@ -153,6 +156,7 @@ static DflashStatus read_member(const cJSON *item, DflashRecipe *recipe, DflashE
   if (strcmp(name, "seed") == 0) return read_seed(item, &recipe->seed, error);
   if (strcmp(name, "storage") == 0) return read_storage(item, recipe, error);
   if (strcmp(name, "stress") == 0) return read_stress(item, recipe, error);
+  if (strcmp(name, "plans") == 0) return dflash_plans_from_json(item, recipe, error);
   if (strcmp(name, "cases") == 0) return read_text(item, &recipe->cases, error);
   if (strcmp(name, "weights") == 0) return read_text(item, &recipe->weights_path, error);
   if (strcmp(name, "head") == 0) return read_text(item, &recipe->head_path, error);
