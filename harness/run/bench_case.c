@@ -6,21 +6,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "run/bench_clock.h"
 #include "run/job.h"
 #include "run/reproduce.h"
-
-static DflashBlockCall block_call(DflashBenchCase *bench, uint32_t flags) {
-  const DflashCase *c = &bench->run.c;
-  return (DflashBlockCall){.struct_size = sizeof(DflashBlockCall),
-                           .flags = flags,
-                           .anchor_pos = c->anchor_pos,
-                           .anchor_token = c->anchor_token,
-                           .rows = c->sizes.rows,
-                           .n_draft = c->sizes.n_draft,
-                           .head_width = c->sizes.head_width,
-                           .h = c->h,
-                           .tokens = &bench->tokens.tokens};
-}
 
 /* Nothing that fails parity gets a time: the whole chain is judged first, on a sequence that captures. */
 static DflashStatus prove_parity(DflashBenchCase *bench, DflashError *error) {
@@ -69,50 +57,6 @@ static DflashStatus prepare_round(DflashBenchCase *bench, DflashError *error) {
   return DFLASH_OK;
 }
 
-static DflashStatus rewind_and_push(DflashBenchCase *bench, DflashError *error) {
-  const DflashBackend *b = bench->run.session->backend;
-  DflashStatus status = b->truncate(bench->sequence, bench->round_pos, error);
-  if (status != DFLASH_OK) return status;
-  return b->push(bench->sequence, bench->round_pos, bench->round_rows, bench->run.session->options->round, error);
-}
-
-static bool same_tokens(const DflashTokenBuffers *a, const DflashTokenBuffers *b) {
-  return memcmp(a->chosen.data, b->chosen.data, a->chosen.count * sizeof(float)) == 0 &&
-         memcmp(a->plain.data, b->plain.data, a->plain.count * sizeof(float)) == 0;
-}
-
-/* One timed block (or round); what it wrote is checked. */
-static DflashStatus timed_block(DflashBenchCase *bench, uint32_t flags, double *device, double *wall, double *cpu,
-                                DflashError *error) {
-  DflashSession *s = bench->run.session;
-  DflashBlockCall call = block_call(bench, flags);
-  DflashBlockTime time = {.struct_size = sizeof time};
-  if (s->options->cold) {
-    DflashStatus status = s->backend->evict_caches(s->model, error);
-    if (status != DFLASH_OK) return status;
-  }
-  bench->check = "block";
-  dflash_token_buffers_poison(&bench->tokens);
-  uint64_t cpu_begin = dflash_clock_cpu_ns(), begin = dflash_clock_ns();
-  DflashStatus status = s->options->round > 0 ? rewind_and_push(bench, error) : DFLASH_OK;
-  if (status == DFLASH_OK) status = s->backend->block(bench->sequence, &call, error);
-  *wall = (double)(dflash_clock_ns() - begin);
-  *cpu = (double)(dflash_clock_cpu_ns() - cpu_begin);
-  if (status == DFLASH_OK) status = s->backend->block_time(bench->sequence, &time, error);
-  if (status != DFLASH_OK) return status;
-  *device = (double)time.device_ns + (s->options->round > 0 ? (double)time.context_ns : 0);
-  bench->resolution_ns = time.resolution_ns;
-  bench->clock = time.clock;
-  bench->check = "clock";
-  if (time.device_ns == 0 || *device > 1.01 * *wall + 1e5)
-    return dflash_error_set(error, DFLASH_INTERNAL, "the backend's clock is not believable: %.0f ns in a call of %.0f",
-                            *device, *wall);
-  bench->check = "timed block";
-  if (bench->first.chosen.data != NULL && !same_tokens(&bench->first, &bench->tokens))
-    return dflash_error_set(error, DFLASH_INTERNAL, "a timed block gave other tokens than the verified one");
-  return DFLASH_OK;
-}
-
 /* A long sampling is no silence; between two samples it disturbs none. */
 static void tell_samples(DflashBenchCase *bench) {
   uint64_t now = dflash_clock_ns();
@@ -142,10 +86,10 @@ static DflashStatus sample(void *context, double *channels, DflashError *error) 
   double wall, cpu, count = bench->span_count;
   tell_samples(bench);
   read_beside(bench);
-  DflashStatus status = timed_block(bench, 0, &channels[DFLASH_CHANNEL_DEVICE], &channels[DFLASH_CHANNEL_WALL],
-                                    &channels[DFLASH_CHANNEL_CPU], error);
+  DflashStatus status = dflash_bench_block(bench, 0, &channels[DFLASH_CHANNEL_DEVICE], &channels[DFLASH_CHANNEL_WALL],
+                                           &channels[DFLASH_CHANNEL_CPU], error);
   if (status == DFLASH_OK)
-    status = timed_block(bench, DFLASH_BLOCK_STAMP, &channels[DFLASH_CHANNEL_STAMPED], &wall, &cpu, error);
+    status = dflash_bench_block(bench, DFLASH_BLOCK_STAMP, &channels[DFLASH_CHANNEL_STAMPED], &wall, &cpu, error);
   if (status == DFLASH_OK)
     status = s->backend->block_spans(bench->sequence, bench->spans, DFLASH_BENCH_SPANS, &bench->span_count, error);
   if (status != DFLASH_OK) return status;
@@ -153,12 +97,9 @@ static DflashStatus sample(void *context, double *channels, DflashError *error) 
   if (bench->span_count > DFLASH_BENCH_SPANS || (count > 0 && bench->span_count != (uint32_t)count))
     return dflash_error_set(error, DFLASH_INTERNAL, "the number of spans changed from %.0f to %u", count,
                             bench->span_count);
-  for (uint32_t i = 0; i < bench->span_count; i++) {
-    if (bench->spans[i].end_ns < bench->spans[i].begin_ns || dflash_stage_row(bench->spans[i].stage) == NULL)
-      return dflash_error_set(error, DFLASH_INTERNAL, "span %u is no stage or ends before it begins", i);
-    channels[DFLASH_CHANNEL_SPANS + i] = (double)(bench->spans[i].end_ns - bench->spans[i].begin_ns);
-  }
-  return DFLASH_OK;
+  for (uint32_t i = 0; i < bench->span_count; i++)
+    channels[DFLASH_CHANNEL_SPANS + i] = (double)bench->spans[i].end_ns - (double)bench->spans[i].begin_ns;
+  return dflash_bench_check_spans(bench, channels[DFLASH_CHANNEL_STAMPED], error);
 }
 
 static void keep_first_tokens(DflashBenchCase *bench) {
@@ -174,7 +115,7 @@ static DflashStatus prepare_timed(DflashBenchCase *bench, DflashError *error) {
   if (!dflash_token_buffers_open(&bench->tokens, s->geometry, run->c.sizes.n_draft))
     return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for tokens");
   DflashStatus status = dflash_case_sequence(run, 0, &bench->sequence, error);
-  if (status == DFLASH_OK) status = timed_block(bench, DFLASH_BLOCK_STAMP, &device, &wall, &cpu, error);
+  if (status == DFLASH_OK) status = dflash_bench_block(bench, DFLASH_BLOCK_STAMP, &device, &wall, &cpu, error);
   if (status == DFLASH_OK)
     status = s->backend->block_spans(bench->sequence, bench->spans, DFLASH_BENCH_SPANS, &bench->span_count, error);
   if (status != DFLASH_OK) return status;
@@ -185,7 +126,7 @@ static DflashStatus prepare_timed(DflashBenchCase *bench, DflashError *error) {
   if (!dflash_token_buffers_open(&bench->first, s->geometry, run->c.sizes.n_draft))
     return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for tokens");
   keep_first_tokens(bench);
-  return DFLASH_OK;
+  return dflash_bench_alternate(bench, error);
 }
 
 /* Cases in memory are timed for the clock's sake, not for a report. */
@@ -208,16 +149,6 @@ static void look_at_device(DflashSession *s, DflashDeviceState *state) {
     state->valid = 0;
 }
 
-/* A host backend's own clock covers what the call takes, but for entering and leaving it. */
-static DflashStatus check_clock(const DflashBenchCase *bench, DflashError *error) {
-  DflashStatistics device, wall;
-  dflash_statistics(dflash_samples_channel(&bench->samples, DFLASH_CHANNEL_DEVICE), bench->samples.n, &device);
-  dflash_statistics(dflash_samples_channel(&bench->samples, DFLASH_CHANNEL_WALL), bench->samples.n, &wall);
-  if (bench->clock != DFLASH_CLOCK_HOST || device.median > 0.8 * wall.median - 2e4) return DFLASH_OK;
-  return dflash_error_set(error, DFLASH_INTERNAL, "the backend's clock is not believable: %.0f ns in calls of %.0f",
-                          device.median, wall.median);
-}
-
 /* The roofline is measured on both sides of the samples: the better reading counts. */
 static DflashStatus take_samples(DflashBenchCase *bench, DflashError *error) {
   DflashSession *s = bench->run.session;
@@ -232,7 +163,7 @@ static DflashStatus take_samples(DflashBenchCase *bench, DflashError *error) {
       dflash_sample(&options, DFLASH_CHANNEL_SPANS + (int64_t)bench->span_count, sample, bench, &bench->samples, error);
   if (status != DFLASH_OK) return status;
   bench->check = "clock";
-  status = check_clock(bench, error);
+  status = dflash_bench_check_samples(bench, error);
   if (status != DFLASH_OK) return status;
   dflash_session_progress(s, "roofline again, library calls");
   measure_roofline(bench);

@@ -43,6 +43,11 @@ typedef struct DflashWork {
   double bytes, operations;
 } DflashWork;
 DflashWork dflash_bench_block_work(const DflashBenchCase *bench);
+/* One timed block (or round) on the timed sequence, in ns; what it wrote is checked, and the time it tells. */
+DflashStatus dflash_bench_block(DflashBenchCase *bench, uint32_t flags, double *device, double *wall, double *cpu,
+                                DflashError *error);
+/* Short and whole blocks in turn: a clock that tells the time of another block shows. */
+DflashStatus dflash_bench_alternate(DflashBenchCase *bench, DflashError *error);
 /* 1 when the block may live in the last-level cache: its bytes are below 4 times that, and nothing evicts. */
 int dflash_bench_is_hot(const DflashBenchCase *bench);
 

@@ -63,18 +63,26 @@ static unsigned default_modes(const DflashCaseRun *run) {
   return 1u << DFLASH_MODE_ALONE | 1u << DFLASH_MODE_CHAIN;
 }
 
-/* Scales that the file lacks are computed from its weights and values. */
+/* Scales that the file lacks are computed from its weights and values; those of other profiles than exact always, and
+ * with them the values of profile i8 that the file does not have. */
 static DflashStatus complete_scales(DflashCaseRun *run, DflashError *error) {
   DflashSession *s = run->session;
+  bool exact = s->options->profile == DFLASH_PROFILE_EXACT;
   if (run->borrowed) return DFLASH_OK;
+  if (!exact) {
+    DflashStatus status = dflash_case_to_profile(&run->c, s->geometry, s->options->profile, error);
+    if (status != DFLASH_OK) return status;
+  }
   if (dflash_session_attribute(s, "scales_hash")[0] == '\0') dflash_case_forget_scales(&run->c);
   DflashEvaluate evaluate = {.geometry = s->geometry,
                              .weights = s->weights,
                              .pool = s->pool,
+                             .profile = s->options->profile,
+                             .values = s->options->profile == DFLASH_PROFILE_I8,
                              .scales_alone = (run->modes & 1u << DFLASH_MODE_ALONE) != 0,
                              .scales_chain = (run->modes & 1u << DFLASH_MODE_CHAIN) != 0};
-  if (!evaluate.scales_alone && !evaluate.scales_chain) return DFLASH_OK;
-  dflash_session_progress(s, "error scales");
+  if (exact && !evaluate.scales_alone && !evaluate.scales_chain) return DFLASH_OK;
+  dflash_session_progress(s, exact ? "error scales" : "values and error scales of the profile");
   return dflash_evaluate_case(&evaluate, &run->c, error);
 }
 

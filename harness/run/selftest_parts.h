@@ -42,7 +42,8 @@ void dflash_self_goldens_close(DflashSelfGoldens *goldens);
 typedef struct DflashSelfTrial {
   const DflashDefect *defect; /* NULL: the base without a defect */
   const DflashSelfGolden *golden;
-  bool end; /* end values only */
+  bool end;    /* end values only */
+  bool timing; /* times a block, too */
   /* what came out */
   bool ran;
   DflashTrialResult result;

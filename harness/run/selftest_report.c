@@ -98,7 +98,7 @@ static void print_table(const Summary *s) {
 static void print_trial(const DflashSelfTrial *t, int verbose) {
   const char *id = t->defect != NULL ? t->defect->id : "no defect";
   bool correct = t->defect == NULL || t->defect->lawful, found = dflash_self_found(t);
-  const char *what = t->end ? ", end values" : "";
+  const char *what = t->end ? ", end values" : t->timing ? ", timed" : "";
   if (!t->ran || t->error.status != DFLASH_OK)
     printf("  cannot tell: %s on %s%s: %s\n", id, t->golden->name, what, t->ran ? t->error.message : "did not run");
   else if (correct && found)

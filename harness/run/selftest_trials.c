@@ -67,7 +67,7 @@ void dflash_self_run(const DflashSelfTest *test, const DflashMaterial *material,
                             .weights = dflash_material_weights(material),
                             .cases = &c,
                             .case_count = 1,
-                            .timing = defect != NULL && defect->timing};
+                            .timing = trial->timing};
   trial->error = (DflashError){0};
   dflash_trial_run(&call, &trial->result, &trial->error);
   trial->ran = true;

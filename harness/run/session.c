@@ -135,10 +135,6 @@ static DflashStatus identify(DflashSession *session, DflashError *error) {
 
 DflashStatus dflash_session_backend(DflashSession *session, DflashError *error) {
   const DflashRunOptions *o = session->options;
-  if (o->profile != DFLASH_PROFILE_EXACT)
-    return dflash_error_set(error, DFLASH_UNSUPPORTED,
-                            "profile %s: there is no error scale for it yet, only profile exact can be judged",
-                            dflash_profile_name(o->profile));
   DflashStatus status = dflash_backend_load(o->backend, o->backend_path, &session->loaded, error);
   if (status != DFLASH_OK) return status;
   session->backend = session->loaded.backend;
