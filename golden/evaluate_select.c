@@ -62,7 +62,7 @@ DflashStatus dflash_evaluation_select(const DflashEvaluation *e, DflashError *er
   const DflashValue *hidden = dflash_case_value(c, DFLASH_STAGE_SELECTOR_HIDDEN, 0);
   DflashTokensValue fresh = {0};
   DflashOracleSelect call = {o->geometry,   o->weights,    c->sizes, c->anchor_token, logits->data, hidden->data,
-                             logits->chain, hidden->chain, NULL,     &fresh};
+                             logits->chain, hidden->chain, NULL,     &fresh,          o->profile};
   DflashStatus status = DFLASH_OK;
   if (!open_tokens(e, &fresh)) status = dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "select: no memory for tokens");
   if (status == DFLASH_OK) status = dflash_oracle_select(&call, error);

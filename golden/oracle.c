@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/error.h"
+#include "oracle_half.h"
 #include "oracle_internal.h"
 #include "oracle_scale.h"
 
@@ -39,9 +40,8 @@ static DflashStatus check_sizes(const DflashOracleCall *call, DflashError *error
 
 static DflashStatus check(const DflashOracleCall *call, DflashError *error) {
   const DflashStageRow *row = dflash_stage_row(call->stage);
-  if (call->profile != DFLASH_PROFILE_EXACT && call->profile != DFLASH_PROFILE_I8)
-    return dflash_error_set(error, DFLASH_UNSUPPORTED,
-                            "oracle: profile %" PRId32 " has no error scales here; exact and i8 have", call->profile);
+  if (call->profile < 0 || call->profile >= DFLASH_PROFILE_COUNT)
+    return dflash_error_set(error, DFLASH_UNSUPPORTED, "oracle: there is no profile %" PRId32, call->profile);
   if (!row || call->stage == DFLASH_STAGE_SELECT)
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "oracle: %" PRId32 " is no stage that it computes",
                             call->stage);
@@ -88,5 +88,5 @@ static DflashStatus compute(const DflashOracleCall *call, DflashError *error) {
 DflashStatus dflash_oracle_stage(const DflashOracleCall *call, DflashError *error) {
   DflashStatus status = check(call, error);
   if (status != DFLASH_OK || dflash_stage_rows(call->geometry, &call->sizes, call->stage) < 1) return status;
-  return compute(call, error);
+  return dflash_half_profile(call->profile) ? dflash_oracle_half(call, compute, error) : compute(call, error);
 }

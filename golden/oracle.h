@@ -33,7 +33,8 @@ typedef struct DflashOracleCall {
   /* Outputs, each [rows * width], any may be NULL. value is f32, rounded once from f64. */
   float *value;
   float *alone;
-  float *chain; /* own error and the inputs' */
+  float *chain;                  /* own error and the inputs' */
+  const struct DflashHalf *half; /* the oracle's own; NULL */
 } DflashOracleCall;
 
 DflashStatus dflash_oracle_stage(const DflashOracleCall *call, DflashError *error);
@@ -50,6 +51,7 @@ typedef struct DflashOracleSelect {
   const float *logits, *hidden, *logits_sigma, *hidden_sigma;
   const int32_t *forced_previous;
   DflashTokensValue *out;
+  int32_t profile; /* DFLASH_PROFILE_*, of the scales; values are the exact ones */
 } DflashOracleSelect;
 DflashStatus dflash_oracle_select(const DflashOracleSelect *call, DflashError *error);
 

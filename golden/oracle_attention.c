@@ -51,6 +51,7 @@ static void gather(const DflashOracleCall *call, DflashHead *head, int64_t row, 
   for (int64_t j = begin; j < end; j++) add_key(head, call, sigmas, 3, 4, j * width + kv);
   for (int64_t j = 0; j < call->sizes.rows; j++) add_key(head, call, sigmas, 1, 2, j * width + kv);
   head->q = call->inputs[0] + q;
+  head->half = call->half;
   head->q_sigma = at(sigmas[0], q);
 }
 

@@ -13,6 +13,7 @@ typedef struct DflashHead {
   const float **k, **v, **k_sigma, **v_sigma; /* [keys] rows of dim */
   double *score, *p;                          /* [keys] */
   double *mix;                                /* [dim] */
+  const struct DflashHalf *half;              /* in profiles of 16 bits, else NULL */
 } DflashHead;
 
 /* Working memory of the scale, one a worker. */
@@ -23,6 +24,7 @@ typedef struct DflashHeadScale {
   double *channel;                     /* [9 * dim] sums over keys */
   double *left, *right;                /* [padded dim * DFLASH_PANEL] weighted keys, centred values, by channel */
   double *covariance;                  /* [padded dim * padded dim] of k and v under p */
+  double query_stretch;                /* of the queries' deviation, 1 to first order */
 } DflashHeadScale;
 
 bool dflash_head_scale_open(DflashHeadScale *scale, int64_t dim, int64_t keys);

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "oracle_attention.h"
+#include "oracle_half.h"
 #include "oracle_math.h"
 
 enum { CHANNEL_SUMS = 8 };
@@ -144,7 +145,7 @@ static void add_query(DflashHeadScale *s, const DflashHead *head) {
     add_panel(s, padded, count);
   }
   for (int64_t i = 0; i < head->dim; i++) {
-    double q = head->scale * head->q[i], sigma = head->q_sigma ? head->scale * head->q_sigma[i] : 0;
+    double q = head->scale * head->q[i], sigma = head->q_sigma ? head->scale * s->query_stretch * head->q_sigma[i] : 0;
     for (int64_t d = 0; d < head->dim; d++) {
       double square = s->covariance[i * padded + d] * s->covariance[i * padded + d];
       s->own[d] += DFLASH_ROUNDING * q * q * square;
@@ -176,6 +177,8 @@ void dflash_head_scale_run(DflashHeadScale *s, const DflashHead *head) {
   double max = -INFINITY, n = (double)head->keys;
   for (int64_t j = 0; j < head->keys; j++) max = fmax(max, head->score[j]);
   score_variances(s, head, max);
+  s->query_stretch = 1;
+  if (head->half) dflash_half_scores(s, head);
   Channels sums = sum_channels(s, head);
   Softmax softmax = softmax_sums(head);
   double rescales = 1 + dflash_oracle_log(n); /* new maxima of n scores in random order */
@@ -189,4 +192,5 @@ void dflash_head_scale_run(DflashHeadScale *s, const DflashHead *head) {
   }
   add_constants(s, head);
   add_query(s, head);
+  if (head->half) dflash_half_attention(s, head);
 }

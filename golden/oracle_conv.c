@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <stddef.h>
 
+#include "oracle_half.h"
 #include "oracle_internal.h"
 #include "oracle_scale.h"
 
@@ -15,6 +16,7 @@ typedef struct Job {
 
 typedef struct Sum {
   double value, parts, products, inherited; /* parts: squares of base x and d x; products: of (base + d) x */
+  double gains;                             /* variance of rounding base to 16 bits */
   int terms;
   DflashExactSum exact;
 } Sum;
@@ -30,6 +32,8 @@ static void add_tap(const Job *job, Sum *sum, double base, int64_t x_at, int64_t
   sum->parts += square(base * x) + square(d * x);
   sum->products += square(product);
   sum->inherited += square(base + d) * variance(job->x_sigma, x_at) + square(x) * variance(job->d_sigma, d_at);
+  if (job->call->half) sum->inherited += variance(job->x_sigma, x_at) * variance(job->d_sigma, d_at);
+  sum->gains += dflash_half_gain(job->call->half, (float)base) * square(base * x);
   sum->terms += 2;
   if (!job->call->exact) return;
   dflash_exact_add(&sum->exact, base, x);
@@ -46,10 +50,12 @@ static void add_stream(const Job *job, Sum *sum, int64_t at) {
 }
 
 /* base and d may be added first or multiplied apart, and terms may be summed in any order. */
-static double own_variance(const Sum *sum) {
+static double own_variance(const Job *job, const Sum *sum) {
   double roundings = dflash_partials(sum->terms, sum->parts, sum->value) + sum->parts + 2 * sum->products;
   double flush = sum->parts > 0 ? sum->terms * DFLASH_FLUSH : 0;
-  return DFLASH_ROUNDING * roundings + flush + dflash_golden_rounding(sum->value);
+  double half =
+      sum->gains + dflash_half_between(job->call->half, roundings) + dflash_half_output(job->call->half, sum->value);
+  return DFLASH_ROUNDING * roundings + flush + dflash_golden_rounding(sum->value) + half;
 }
 
 static void conv_row(const Job *job, int64_t row) {
@@ -60,8 +66,8 @@ static void conv_row(const Job *job, int64_t row) {
       add_tap(job, &sum, job->base[tap * job->hidden + i], (row - tap) * job->hidden + i, row * job->width + column);
     }
     if (job->stream) add_stream(job, &sum, row * job->hidden + i);
-    bool exact = job->call->exact && dflash_exact_holds(&sum.exact);
-    dflash_oracle_put(job->call, row * job->hidden + i, sum.value, own_variance(&sum), sum.inherited, exact);
+    bool exact = job->call->exact && dflash_exact_holds(&sum.exact) && dflash_half_exact(job->call->half, &sum.exact);
+    dflash_oracle_put(job->call, row * job->hidden + i, sum.value, own_variance(job, &sum), sum.inherited, exact);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "model/storage.h"
+#include "oracle_half_matrix.h"
 #include "oracle_internal.h"
 #include "oracle_kernel.h"
 #include "oracle_matrix.h"
@@ -21,6 +22,7 @@ enum { OUTPUTS = 64, ROWS = 256 };
 typedef struct Sums {
   DflashTileSums sums;
   double squares[16], inherited[16];
+  DflashHalfSums half;
 } Sums;
 
 typedef struct Scratch {
@@ -33,13 +35,14 @@ typedef struct Scratch {
   Sums sums[ROWS / DFLASH_TILE][OUTPUTS / DFLASH_TILE];
   DflashWeightFacts facts[OUTPUTS];
   DflashDistinct distinct[OUTPUTS];
+  DflashHalfPanels half; /* used in profiles of 16 bits */
 } Scratch;
 
 typedef struct Job {
   DflashMatrix matrix;
   DflashTiles tiles;
-  bool scaled, few; /* few: some row of x takes few values, so weights are counted too */
-  Scratch *scratch; /* [threads] */
+  bool scaled, half, few; /* few: some row of x takes few values, so weights are counted too */
+  Scratch *scratch;       /* [threads] */
 } Job;
 
 /* squares[k] = (values[k] / 2^e)^2 with 2^e just above the largest; returns 2^2e. Magnitudes of floats are in the
@@ -87,6 +90,7 @@ static void load_weights(const Job *job, Scratch *s, int64_t output, int64_t col
     if (!job->scaled) continue;
     for (int64_t k = 0; k < cols; k++) rounded[k] = (float)values[k];
     s->weight_unit[o] = scaled_squares(rounded, cols, padded, s->weight_squares + o * DFLASH_PANEL);
+    if (job->half) dflash_half_load_weights(&job->matrix.half, &s->half, o, rounded, cols, padded, s->weight_unit[o]);
   }
 }
 
@@ -101,8 +105,14 @@ static void load_x(const Job *job, Scratch *s, int64_t row, int64_t col, int64_t
     for (int64_t k = count; k < padded; k++) s->x[panel + k] = 0;
     if (!job->scaled) continue;
     s->x_unit[r] = scaled_squares(m->x + at, count, padded, s->x_squares + panel);
+    if (job->half) dflash_half_load_x(&m->half, &s->half, r, m->x + at, col, count, padded, s->x_unit[r]);
     if (m->sigma) s->variance_unit[r] = scaled_squares(m->sigma + at, count, padded, s->variances + panel);
   }
+}
+
+static void multiply_half(const Job *job, const Scratch *s, int o, int64_t padded, DflashHalfSums *sums) {
+  DflashHalfTile tile = {s->x_squares, s->weight_squares + o * DFLASH_PANEL, s->x_unit, s->weight_unit + o, padded};
+  dflash_half_multiply(&job->tiles, &s->half, &tile, o, sums);
 }
 
 /* Adds a panel's 4 x 4 products to their sums. */
@@ -118,6 +128,7 @@ static void multiply(const Job *job, Scratch *s, Sums *sums, int o, int64_t cols
     sums->squares[i] += (double)squares[i] * s->x_unit[i / DFLASH_TILE] * unit;
     if (job->matrix.sigma) sums->inherited[i] += (double)inherited[i] * s->variance_unit[i / DFLASH_TILE] * unit;
   }
+  if (job->half) multiply_half(job, s, o, padded, &sums->half);
 }
 
 static void finish_element(const DflashMatrix *m, const Sums *sums, int i, DflashMatrixElement *element) {
@@ -127,6 +138,8 @@ static void finish_element(const DflashMatrix *m, const Sums *sums, int i, Dflas
   element->path = fmax(path, backwards);
   element->squares = sums->squares[i];
   element->inherited = sums->inherited[i];
+  element->rounded_x = fmax(sums->half.x[i], sums->half.known_x[i] * sums->half.known_x[i]);
+  element->rounded_weights = fmax(sums->half.weights[i], sums->half.known_weights[i] * sums->half.known_weights[i]);
   dflash_matrix_finish(m, element);
 }
 
@@ -189,6 +202,7 @@ DflashStatus dflash_oracle_matrix(const DflashOracleCall *call, DflashError *err
   Job job = {.tiles = dflash_tiles(), .scaled = dflash_oracle_scaled(call)};
   DflashStatus status = dflash_matrix_open(call, &job.matrix, error);
   if (status != DFLASH_OK) return status;
+  job.half = call->half && job.scaled;
   job.scratch = dflash_alloc((size_t)dflash_pool_threads(call->pool), sizeof(Scratch));
   if (job.scratch) {
     if (job.scaled) survey(&job, call->pool);

@@ -3,6 +3,7 @@
 #define DFLASH_GOLDEN_ORACLE_MATRIX_H
 
 #include "golden/oracle.h"
+#include "oracle_half_matrix.h"
 #include "oracle_scale.h"
 
 typedef struct DflashMatrix {
@@ -13,6 +14,7 @@ typedef struct DflashMatrix {
   int64_t segment;       /* columns whose sum is one step of the partial sums that are followed */
   DflashRowFacts *facts; /* [rows], of x */
   int *lowest;           /* [rows], lowest bit set in a row of x; only for exact calls */
+  DflashHalfMatrix half; /* of a profile of 16 bits */
 } DflashMatrix;
 
 typedef struct DflashWeightFacts {
@@ -25,7 +27,8 @@ typedef struct DflashMatrixElement {
   int64_t row, output;
   const DflashWeightFacts *weight;
   double value, squares, inherited;
-  double path; /* squares of the partial sums, forwards or backwards, whichever is more */
+  double path;                       /* squares of the partial sums, forwards or backwards, whichever is more */
+  double rounded_x, rounded_weights; /* variances, of operands rounded to 16 bits */
 } DflashMatrixElement;
 
 DflashStatus dflash_matrix_open(const DflashOracleCall *call, DflashMatrix *matrix, DflashError *error);

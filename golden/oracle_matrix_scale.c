@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "model/storage.h"
+#include "oracle_half.h"
 #include "oracle_internal.h"
 #include "oracle_kernel.h"
 #include "oracle_matrix.h"
@@ -33,7 +34,9 @@ DflashStatus dflash_matrix_open(const DflashOracleCall *call, DflashMatrix *m, D
   m->sigma = call->chain && call->sigmas[0] ? call->sigmas[0] + skip : NULL;
   m->facts = dflash_alloc((size_t)m->rows, sizeof *m->facts);
   if (call->exact) m->lowest = dflash_alloc((size_t)m->rows, sizeof *m->lowest);
-  if (!m->facts || (call->exact && !m->lowest)) {
+  bool half =
+      !call->half || dflash_half_matrix_open(&m->half, call, call->inputs[0], m->rows * m->cols + skip, weights);
+  if (!half || !m->facts || (call->exact && !m->lowest)) {
     dflash_matrix_close(m);
     return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "oracle: no memory for %" PRId64 " rows", m->rows);
   }
@@ -44,6 +47,7 @@ DflashStatus dflash_matrix_open(const DflashOracleCall *call, DflashMatrix *m, D
 void dflash_matrix_close(DflashMatrix *m) {
   free(m->facts);
   free(m->lowest);
+  dflash_half_matrix_close(&m->half);
 }
 
 /* By the row's own weights, where bounds over whole rows do not settle it. */
@@ -92,6 +96,16 @@ static double own_variance(const DflashMatrix *m, const DflashMatrixElement *e) 
   return DFLASH_ROUNDING * roundings + flush + dflash_golden_rounding(e->value);
 }
 
+/* A field that is folded into x makes other values equal than x has: those count in full. */
+static void put_half(const DflashMatrix *m, const DflashMatrixElement *e, int64_t at, bool exact) {
+  const DflashRowFacts *x = &m->facts[e->row];
+  double rounded_x = e->rounded_x, output = dflash_half_output(m->call->half, e->value);
+  if (m->half.fields) rounded_x *= dflash_repeats(x->nonzero, x->distinct * e->weight->distinct);
+  exact = exact && e->rounded_weights == 0 && dflash_half_round(m->call->profile, (float)e->value) == (float)e->value;
+  double own = own_variance(m, e) + e->rounded_weights + output;
+  dflash_half_put(m->call, at, e->value, own, rounded_x, e->inherited, exact);
+}
+
 void dflash_matrix_finish(const DflashMatrix *m, const DflashMatrixElement *e) {
   int64_t at = e->row * m->outputs + e->output;
   if (!dflash_oracle_scaled(m->call)) {
@@ -99,5 +113,8 @@ void dflash_matrix_finish(const DflashMatrix *m, const DflashMatrixElement *e) {
     return;
   }
   bool exact = m->call->exact && (exact_by_rows(m, e) || exact_by_terms(m, e));
-  dflash_oracle_put(m->call, at, e->value, own_variance(m, e), e->inherited, exact);
+  if (m->call->half)
+    put_half(m, e, at, exact);
+  else
+    dflash_oracle_put(m->call, at, e->value, own_variance(m, e), e->inherited, exact);
 }

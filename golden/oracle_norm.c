@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "oracle_half.h"
 #include "oracle_internal.h"
 #include "oracle_kernel.h"
 #include "oracle_math.h"
@@ -16,6 +17,7 @@ typedef struct Norm {
   double r;        /* 1 / sqrt(mean(x^2) + eps) */
   double own;      /* relative variance of r in f32, in roundings */
   double weighted; /* sum x^2 var(x) */
+  double shrink;   /* of r, by errors that are no longer small beside x; else 1 */
 } Norm;
 
 /* r: the sum of squares counts half, relative to the sum; then the mean, eps itself, + eps, and a root within 4 units.
@@ -37,6 +39,7 @@ static Norm norm_open(const DflashOracleCall *call, const float *x, const float 
   if (!dflash_oracle_scaled(call)) return norm;
   norm.own = root_roundings(x, n, sum);
   if (sigma) norm.weighted = dflash_dot_squares(x, sigma, n);
+  norm.shrink = dflash_half_shrink(call->half, sigma, n, norm.r);
   return norm;
 }
 
@@ -55,7 +58,8 @@ static double inherited(const Norm *norm, double y, const int64_t at[2], const d
     variance += slope * slope * variance_at(norm, at[k]);
     rest -= x * x * variance_at(norm, at[k]);
   }
-  return variance + pull * pull * fmax(rest, 0);
+  double first = variance + pull * pull * fmax(rest, 0), drawn = y * (1 - norm->shrink);
+  return norm->shrink * norm->shrink * first + drawn * drawn;
 }
 
 static void norm_row(const DflashOracleCall *call, const float *weight, int64_t row, int64_t n) {
@@ -65,6 +69,7 @@ static void norm_row(const DflashOracleCall *call, const float *weight, int64_t 
     double y = norm.x[i] * norm.r * weight[i];
     double own = DFLASH_ROUNDING * (norm.own + 2) * y * y + dflash_golden_rounding(y);
     if (y != 0) own += DFLASH_FLUSH * (1 + (double)weight[i] * weight[i]);
+    own += dflash_half_norm(call->half, y, weight[i]);
     double from = inherited(&norm, y, (int64_t[2]){i, -1}, (double[2]){weight[i], 0});
     dflash_oracle_put(call, row * n + i, y, own, from, false);
   }
@@ -100,6 +105,7 @@ static void put_rotated(const Job *job, const Norm *norm, int64_t base, int64_t 
   double terms = (2 + 1 + DFLASH_FUNCTION(2)) * (a * a + b * b); /* norm's products, this product, cos and sin */
   double own = DFLASH_ROUNDING * (norm->own * y * y + terms + y * y) + dflash_golden_rounding(y);
   if (a != 0 || b != 0) own += DFLASH_FLUSH * (3 + (double)w[i] * w[i] + (double)w[other] * w[other]);
+  own += dflash_half_rotated(job->call->half, a, b, w[i], w[other]);
   double from = inherited(norm, y, (int64_t[2]){i, other}, (double[2]){cosine * w[i], -sine * w[other]});
   dflash_oracle_put(job->call, base + i, y, own, from, false);
 }

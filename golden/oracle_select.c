@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "model/storage.h"
 #include "oracle.h"
+#include "oracle_half.h"
 #include "oracle_scale.h"
 
 typedef struct Candidate {
@@ -24,12 +25,14 @@ static int before(const void *a, const void *b) {
 /* score = logit + sum (P[previous] * hp) * C[candidate]; the variances of its f32 arithmetic and of its inputs. */
 typedef struct Score {
   double value, own, inherited;
+  DflashHalfScore half;
 } Score;
 
 static double variance(const float *sigma, int64_t at) { return sigma ? (double)sigma[at] * sigma[at] : 0; }
 
 static Score score_of(const DflashOracleSelect *call, int64_t row, int32_t previous, int32_t candidate) {
   int64_t rank = call->geometry->selector_rank, logit_at = row * call->sizes.head_width + candidate;
+  DflashHalfScore half = dflash_half_score_open(call->profile);
   double logit = call->logits[logit_at], dot = 0, squares = 0, inherited = variance(call->logits_sigma, logit_at);
   for (int64_t i = 0; i < rank; i++) {
     double p = dflash_tensor_at(&call->weights->predecessor, previous, i);
@@ -37,18 +40,23 @@ static Score score_of(const DflashOracleSelect *call, int64_t row, int32_t previ
     double term = p * call->hidden[row * rank + i] * c;
     dot += term;
     squares += term * term;
+    dflash_half_score_add(&half, p, call->hidden[row * rank + i], c);
     inherited += (p * c) * (p * c) * variance(call->hidden_sigma, row * rank + i);
   }
   double value = logit + dot, n = (double)rank + 1;
   double roundings = dflash_partials(n, squares + logit * logit, value) + 2 * squares;
-  return (Score){value, DFLASH_ROUNDING * roundings + (squares > 0 ? 2 * n * DFLASH_FLUSH : 0), inherited};
+  double own = DFLASH_ROUNDING * roundings + (squares > 0 ? 2 * n * DFLASH_FLUSH : 0);
+  own += dflash_half_score_close(&half, (float)logit, dot, squares);
+  return (Score){value, own, inherited, half};
 }
 
 double dflash_oracle_score(const DflashOracleSelect *call, int64_t row, int32_t previous, int32_t candidate,
                            float *alone, float *chain) {
   Score score = score_of(call, row, previous, candidate);
-  if (alone) *alone = dflash_sigma(score.own);
-  if (chain) *chain = dflash_sigma(score.own + score.inherited);
+  double logit = score.half.logit, hidden = score.half.hidden;
+  if (alone) *alone = dflash_sigma(score.own + logit + hidden);
+  double rounded = (call->logits_sigma ? 0 : logit) + (call->hidden_sigma ? 0 : hidden);
+  if (chain) *chain = dflash_sigma(score.own + score.inherited + rounded);
   return score.value;
 }
 

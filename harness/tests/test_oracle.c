@@ -308,8 +308,8 @@ static void test_refusals(void **state) {
   Fixture *f = *state;
   DflashOracleCall good = call_of(&f->model, &f->c, DFLASH_STAGE_MLP_ACT, 1), call = good;
   expect(&call, DFLASH_OK, "");
-  call.profile = DFLASH_PROFILE_I8;
-  expect(&call, DFLASH_UNSUPPORTED, "profile 1");
+  call.profile = DFLASH_PROFILE_COUNT;
+  expect(&call, DFLASH_UNSUPPORTED, "profile 4");
   call = good, call.stage = DFLASH_STAGE_SELECT;
   expect(&call, DFLASH_INVALID_ARGUMENT, "no stage");
   call = good, call.stage = 99;

@@ -1,0 +1,185 @@
+#include "oracle_half.h"
+
+#include <float.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "oracle_internal.h"
+#include "oracle_kernel.h"
+#include "oracle_scale.h"
+
+enum { F16_DROPPED = 13, BF16_DROPPED = 16, BF16_BITS = 8 };
+
+/* Drops the lowest bits of an f32, nearest even. */
+static float drop_bits(float value, int count) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  bits += (1u << (count - 1)) - 1 + (bits >> count & 1);
+  bits &= ~((1u << count) - 1);
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+/* Below 2^-14 f16 has a fixed spacing of 2^-24, which is that of f32 between 1/2 and 1. */
+float dflash_half_round(int32_t profile, float value) {
+  if (!isfinite(value)) return value;
+  if (profile == DFLASH_PROFILE_BF16) return drop_bits(value, BF16_DROPPED);
+  return fabsf(value) < 0x1p-14f ? (value + 0.75f) - 0.75f : drop_bits(value, F16_DROPPED);
+}
+
+static double unit_of(int32_t profile) { return (profile == DFLASH_PROFILE_BF16 ? 0x1p-16 : 0x1p-22) / 3; }
+
+double dflash_half_operand(int32_t profile, float value, double shift) {
+  if (dflash_half_round_shifted(profile, value, shift) == value) return 0;
+  double square = (double)value * value, spacing = 0x1p-24 / shift;
+  if (profile == DFLASH_PROFILE_F16 && fabs(value * shift) < 0x1p-14) return fmin(spacing * spacing / 12, square);
+  return unit_of(profile) * square;
+}
+
+/* The largest power of two that leaves the largest magnitude at 2^14 or below. */
+double dflash_half_shift(int32_t profile, const float *values, int64_t count) {
+  float max = 0;
+  if (profile != DFLASH_PROFILE_F16) return 1;
+  for (int64_t i = 0; i < count; i++) max = fabsf(values[i]) > max ? fabsf(values[i]) : max;
+  if (max == 0 || !isfinite(max)) return 1;
+  int exponent;
+  double mantissa = frexp(max, &exponent); /* in [1/2, 1): 1/2 is a power of two, one binade below */
+  return ldexp(1, 14 - exponent + (mantissa == 0.5));
+}
+
+double dflash_half_output(const DflashHalf *half, double value) {
+  if (!half || half->profile != DFLASH_PROFILE_BF16 || value == 0) return 0;
+  int exponent;
+  frexp(value, &exponent);
+  double spacing = ldexp(1, (exponent < FLT_MIN_EXP ? FLT_MIN_EXP : exponent) - BF16_BITS);
+  return spacing * spacing / 12;
+}
+
+double dflash_half_norm(const DflashHalf *half, double y, float gain) {
+  return (dflash_half_gain(half, gain) + dflash_half_between(half, 1)) * y * y + dflash_half_output(half, y);
+}
+
+double dflash_half_rotated(const DflashHalf *half, double a, double b, float gain_a, float gain_b) {
+  double between = dflash_half_between(half, 4);
+  double terms =
+      (dflash_half_gain(half, gain_a) + between) * a * a + (dflash_half_gain(half, gain_b) + between) * b * b;
+  return terms + dflash_half_output(half, a - b);
+}
+
+double dflash_half_shrink(const DflashHalf *half, const float *sigma, int64_t n, double r) {
+  if (!half || !sigma) return 1;
+  return 1 / sqrt(1 + r * r * (dflash_dot(sigma, sigma, n) / (double)n));
+}
+
+DflashHalfScore dflash_half_score_open(int32_t profile) {
+  return (DflashHalfScore){.half = {.profile = profile, .unit = unit_of(profile)}};
+}
+
+void dflash_half_score_add(DflashHalfScore *score, double p, float hidden, double c) {
+  int32_t profile = score->half.profile;
+  if (profile != DFLASH_PROFILE_BF16) return;
+  double rounded_p = dflash_half_round(profile, (float)p), rounded_c = dflash_half_round(profile, (float)c);
+  double gains = dflash_half_gain(&score->half, (float)p) + dflash_half_gain(&score->half, (float)c);
+  score->weights += gains * (p * hidden * c) * (p * hidden * c);
+  score->known += (rounded_p * rounded_c - p * c) * hidden;
+  score->hidden += p * c * (p * c) * dflash_half_operand(profile, hidden, 1);
+}
+
+double dflash_half_score_close(DflashHalfScore *score, float logit, double dot, double squares) {
+  if (score->half.profile != DFLASH_PROFILE_BF16) return 0;
+  score->logit = dflash_half_operand(score->half.profile, logit, 1);
+  double weights = fmax(score->weights, score->known * score->known);
+  return weights + dflash_half_between(&score->half, squares + dot * dot) +
+         dflash_half_output(&score->half, (double)logit + dot);
+}
+
+bool dflash_half_exact(const DflashHalf *half, const DflashExactSum *sum) {
+  if (!half || half->profile != DFLASH_PROFILE_BF16 || sum->lowest == INT_MAX) return true;
+  return sum->magnitude <= ldexp(1, sum->lowest + BF16_BITS);
+}
+
+void dflash_half_put(const DflashOracleCall *call, int64_t at, double value, double own, double rounded,
+                     double inherited, bool exact) {
+  bool again = call->profile == DFLASH_PROFILE_F16 || !call->sigmas[0]; /* what varies is bf16 already */
+  DflashOracleCall alone = *call, chain = *call;
+  alone.alone = NULL, alone.chain = call->alone;
+  chain.alone = NULL;
+  dflash_oracle_put(&alone, at, value, own, rounded, exact);
+  dflash_oracle_put(&chain, at, value, own, inherited + (again ? rounded : 0), exact);
+}
+
+/* ---- passes ---- */
+
+typedef struct Passes {
+  const DflashOracleCall *call;
+  DflashHalf half;
+  float *sigmas[DFLASH_STAGE_INPUTS]; /* owned, where an input is rounded on entry */
+} Passes;
+
+static int64_t input_count(const DflashOracleCall *call, int i) {
+  int32_t source = dflash_stage_row(call->stage)->inputs[i];
+  return dflash_stage_rows(call->geometry, &call->sizes, source) *
+         dflash_stage_width(call->geometry, &call->sizes, source);
+}
+
+/* Deviations of an input as the stage's operations see it: as it comes in, and rounded on entry. */
+static bool enter(Passes *p, int i, const float *sigma) {
+  int64_t count = input_count(p->call, i);
+  p->sigmas[i] = dflash_alloc((size_t)count, sizeof(float));
+  for (int64_t k = 0; p->sigmas[i] && k < count; k++) {
+    double from = sigma ? (double)sigma[k] * sigma[k] : 0;
+    p->sigmas[i][k] =
+        dflash_sigma(from + dflash_half_operand(p->half.profile, p->call->inputs[i][k], p->half.shift[i]));
+  }
+  return p->sigmas[i] != NULL;
+}
+
+/* Attention's operands are f16, and everything's bf16 - but what varies in bf16 was rounded by who made it. */
+static bool rounds(const DflashOracleCall *call, const float *sigma) {
+  return call->profile == DFLASH_PROFILE_BF16 ? !sigma : call->stage == DFLASH_STAGE_ATTN_MIX;
+}
+
+/* One scale: what the inputs bring counts in full, as it does in the chain. */
+static DflashStatus run_pass(Passes *p, const float *const sigmas[], float *value, float *out,
+                             DflashStatus (*compute)(const DflashOracleCall *call, DflashError *error),
+                             DflashError *error) {
+  DflashOracleCall pass = *p->call;
+  bool open = true;
+  pass.half = &p->half;
+  pass.value = value, pass.alone = NULL, pass.chain = out;
+  for (int i = 0; open && i < DFLASH_STAGE_INPUTS && pass.inputs[i]; i++) {
+    const float *sigma = sigmas ? sigmas[i] : NULL;
+    p->half.rounded[i] = rounds(p->call, sigma);
+    p->half.shift[i] = 1;
+    if (p->call->stage == DFLASH_STAGE_ATTN_MIX && i == 0)
+      p->half.shift[i] = dflash_half_shift(p->call->profile, pass.inputs[i], input_count(p->call, i));
+    if (p->half.rounded[i]) open = enter(p, i, sigma);
+    pass.sigmas[i] = p->half.rounded[i] ? p->sigmas[i] : sigma;
+  }
+  DflashStatus status =
+      open ? compute(&pass, error) : dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "oracle: no memory for sigmas");
+  for (int i = 0; i < DFLASH_STAGE_INPUTS; i++) {
+    free(p->sigmas[i]);
+    p->sigmas[i] = NULL;
+  }
+  return status;
+}
+
+DflashStatus dflash_oracle_half(const DflashOracleCall *call,
+                                DflashStatus (*compute)(const DflashOracleCall *call, DflashError *error),
+                                DflashError *error) {
+  Passes passes = {.call = call, .half = {.profile = call->profile, .unit = unit_of(call->profile)}};
+  if (dflash_stage_is_matrix(call->stage) || (!call->alone && !call->chain)) { /* products keep both scales apart */
+    DflashOracleCall copy = *call;
+    copy.half = &passes.half;
+    return compute(&copy, error);
+  }
+  DflashStatus status = DFLASH_OK;
+  if (call->alone) status = run_pass(&passes, NULL, call->value, call->alone, compute, error);
+  if (status == DFLASH_OK && call->chain)
+    status = run_pass(&passes, call->sigmas, call->alone ? NULL : call->value, call->chain, compute, error);
+  return status;
+}

@@ -1,0 +1,87 @@
+/* Profiles f16 and bf16: the scales of arithmetic that rounds operands (and in bf16 every stage's output) to 16 bits.
+ * Values stay exact. docs/error-scale.md derives what is added to the scale of f32 arithmetic. */
+#ifndef DFLASH_GOLDEN_ORACLE_HALF_H
+#define DFLASH_GOLDEN_ORACLE_HALF_H
+
+#include <math.h>
+
+#include "golden/oracle.h"
+#include "oracle_attention.h"
+#include "oracle_scale.h"
+
+/* What stages read through DflashOracleCall.half while a profile of 16 bits is computed. */
+typedef struct DflashHalf {
+  int32_t profile;
+  double unit;                       /* variance of one rounding to 16 bits of a value of size 1, in full: u^2 / 3 */
+  bool rounded[DFLASH_STAGE_INPUTS]; /* this pass's implementation rounds the input on entry */
+  double shift[DFLASH_STAGE_INPUTS]; /* ... after it multiplied by this power of two */
+} DflashHalf;
+
+static inline bool dflash_half_profile(int32_t profile) {
+  return profile == DFLASH_PROFILE_F16 || profile == DFLASH_PROFILE_BF16;
+}
+
+/* Runs `compute` so that alone and chain become the profile's. */
+DflashStatus dflash_oracle_half(const DflashOracleCall *call,
+                                DflashStatus (*compute)(const DflashOracleCall *call, DflashError *error),
+                                DflashError *error);
+
+/* To the nearest number of the profile's format, even ones in the middle. Values past f16's range keep 11 bits. */
+float dflash_half_round(int32_t profile, float value);
+/* The same after a product with a power of two, which is taken back. */
+static inline float dflash_half_round_shifted(int32_t profile, float value, double shift) {
+  return (float)(dflash_half_round(profile, (float)(value * shift)) / shift);
+}
+/* Variance of that rounding of an operand, at most value^2; 0 for a number of the format. */
+double dflash_half_operand(int32_t profile, float value, double shift);
+/* The power of two by which f16 multiplies a call's activations; 1 in bf16. */
+double dflash_half_shift(int32_t profile, const float *values, int64_t count);
+
+/* dflash_oracle_put for a matrix product, whose scales are computed in one pass. rounded: of the input on entry. */
+void dflash_half_put(const DflashOracleCall *call, int64_t at, double value, double own, double rounded,
+                     double inherited, bool exact);
+
+/* Variance of rounding a stage's output: spacing^2 / 12 in bf16, 0 in f16. */
+double dflash_half_output(const DflashHalf *half, double value);
+/* Of operations in between that an engine may run one by one, on values of 16 bits: 0 in f16. */
+static inline double dflash_half_between(const DflashHalf *half, double squares) {
+  return half && half->profile == DFLASH_PROFILE_BF16 ? half->unit * squares : 0;
+}
+/* Rounding of a weight that is held as f32, relative to its square. */
+static inline double dflash_half_gain(const DflashHalf *half, float weight) {
+  bool kept = !half || half->profile != DFLASH_PROFILE_BF16 || dflash_half_round(half->profile, weight) == weight;
+  return kept ? 0 : half->unit;
+}
+
+/* What bf16 adds to a norm's output y, and to a rotated one a - b, each with its gain: the gains' rounding, the normed
+ * value before its gain; before the rotation, cosine or sine, the product; the output. */
+double dflash_half_norm(const DflashHalf *half, double y, float gain);
+double dflash_half_rotated(const DflashHalf *half, double a, double b, float gain_a, float gain_b);
+
+/* What bf16 brings to a score: open, add every term P * hp * C, close. All 0 in other profiles. */
+typedef struct DflashHalfScore {
+  DflashHalf half;
+  double logit, hidden;  /* variances, of rounding the inputs on entry */
+  double weights, known; /* of rounding both codebooks, and the error of it */
+} DflashHalfScore;
+DflashHalfScore dflash_half_score_open(int32_t profile);
+void dflash_half_score_add(DflashHalfScore *score, double p, float hidden, double c);
+/* Returns the score's own: codebooks, products and the sum rounded before the logit joins, the score. */
+double dflash_half_score_close(DflashHalfScore *score, float logit, double dot, double squares);
+
+/* Sums of such terms are exact in any order on values of the format, too. */
+bool dflash_half_exact(const DflashHalf *half, const DflashExactSum *sum);
+
+/* How a norm's r, 1 / sqrt(mean(x^2) + eps), shrinks when x varies: to 1 / sqrt(mean(x^2) + mean(sigma^2) + eps). 1
+ * where there is no half or no sigma. */
+double dflash_half_shrink(const DflashHalf *half, const float *sigma, int64_t n, double r);
+
+/* The deviation that the first order understates once an error is large: the exponential's secant at four of it. */
+static inline double dflash_half_secant(double deviation) { return expm1(4 * deviation) / 4; }
+
+/* Stretches score and query variances past the first order. */
+void dflash_half_scores(DflashHeadScale *scale, const DflashHead *head);
+/* Adds what 16 bits bring to attention's output, after everything else; takes the channel sums as its own. */
+void dflash_half_attention(DflashHeadScale *scale, const DflashHead *head);
+
+#endif
