@@ -40,36 +40,18 @@ void fault_split_row_bf16(const FaultCall *call, int64_t row, float *x, int64_t 
 void fault_split_row_f16(const FaultCall *call, int64_t row, float *x, int64_t count);
 
 /* faults_matrix_changes.c: FaultChangeAt.input */
-void fault_taps_sorted(const FaultCall *call, float *x, int64_t rows, int64_t width);
-void fault_tap_rows_shifted(const FaultCall *call, float *x, int64_t rows, int64_t width);
 void fault_last_row_only(const FaultCall *call, float *x, int64_t rows, int64_t width);
-void fault_last_layer_half_lost(const FaultCall *call, float *x, int64_t rows, int64_t width);
 /* FaultChangeAt.output */
-void fault_all_zero(const FaultCall *call, float *x, int64_t rows, int64_t width);
 void fault_output_f16(const FaultCall *call, float *x, int64_t rows, int64_t width);
 void fault_row_blocks_swapped(const FaultCall *call, float *x, int64_t rows, int64_t width);
 void fault_scale_left_over(const FaultCall *call, float *x, int64_t rows, int64_t width);
-void fault_past_limit_zero(const FaultCall *call, float *x, int64_t rows, int64_t width);
 void fault_last_width_lost(const FaultCall *call, float *x, int64_t rows, int64_t width);
-void fault_one_element_off(const FaultCall *call, float *x, int64_t rows, int64_t width);
 void fault_head_order(const FaultCall *call, float *x, int64_t rows, int64_t width);
 
 /* faults_matrix_hooks.c: stages without knobs */
-DflashStatus fault_context_kv_flat(FaultCall *call);
+DflashStatus fault_kv_copied_flat(FaultCall *call);
 DflashStatus fault_kv_heads_interleaved(FaultCall *call);
-DflashStatus fault_qkv_flat(FaultCall *call);
-DflashStatus fault_context_convolved(FaultCall *call);
-DflashStatus fault_block_kv_unconvolved(FaultCall *call);
-DflashStatus fault_kv_swapped(FaultCall *call);
-DflashStatus fault_layer_0_weights(FaultCall *call);
-DflashStatus fault_v_of_layer_before(FaultCall *call);
-DflashStatus fault_gate_up_swapped(FaultCall *call);
-DflashStatus fault_kernel_tap_before_side(FaultCall *call);
-DflashStatus fault_kernel_by_column(FaultCall *call);
-DflashStatus fault_kernel_from_input(FaultCall *call);
-DflashStatus fault_kernel_side_dense(FaultCall *call);
+DflashStatus fault_qkv_copied_flat(FaultCall *call);
 DflashStatus fault_scale_not_applied(FaultCall *call);
-DflashStatus fault_push_last_chunk(DflashSequence *sequence, int64_t pos, const float *taps, int64_t rows,
-                                   DflashError *error); /* push */
 
 #endif

@@ -23,16 +23,8 @@ DflashStatus fault_hidden_norm_skipped(FaultCall *call);
 DflashStatus fault_hidden_norm_per_tap(FaultCall *call);
 DflashStatus fault_hidden_norm_again(FaultCall *call);
 DflashStatus fault_context_input_norm(FaultCall *call);
-DflashStatus fault_residual_f16(FaultCall *call);
-DflashStatus fault_final_norm_late(FaultCall *call);
-DflashStatus fault_final_norm_not_for_selector(FaultCall *call);
-DflashStatus fault_final_norm_not_for_head(FaultCall *call);
-DflashStatus fault_mlp_norm_of_layer_input(FaultCall *call);
 float fault_gain_plus_one(const FaultCall *call, const float *gain, int64_t index, int64_t count);
 float fault_gain_of_last_layer(const FaultCall *call, const float *gain, int64_t index, int64_t count);
-float fault_gain_of_queries(const FaultCall *call, const float *gain, int64_t index, int64_t count);
-float fault_gain_of_input_norm(const FaultCall *call, const float *gain, int64_t index, int64_t count);
-float fault_gain_one_short(const FaultCall *call, const float *gain, int64_t index, int64_t count);
 float fault_gain_half(const FaultCall *call, const float *gain, int64_t index, int64_t count);
 float fault_gain_bf16(const FaultCall *call, const float *gain, int64_t index, int64_t count);
 DflashStatus fault_mask_rows_zero(DflashSequence *sequence, const DflashBlockCall *call,
@@ -47,9 +39,7 @@ void fault_frequency_shifted(const Fault *fault, const DflashGeometry *geometry,
 float fault_turn_stepwise(const FaultCall *call, int64_t row, int64_t head, int64_t pair, float angle);
 float fault_turn_reduced_f32(const FaultCall *call, int64_t row, int64_t head, int64_t pair, float angle);
 float fault_turn_u16(const FaultCall *call, int64_t row, int64_t head, int64_t pair, float angle);
-float fault_turn_of_window(const FaultCall *call, int64_t row, int64_t head, int64_t pair, float angle);
 float fault_turn_by_row(const FaultCall *call, int64_t row, int64_t head, int64_t pair, float angle);
 float fault_turn_first_head(const FaultCall *call, int64_t row, int64_t head, int64_t pair, float angle);
-DflashStatus fault_rotate_values(FaultCall *call);
 
 #endif

@@ -76,42 +76,6 @@ DflashStatus fault_context_input_norm(FaultCall *call) {
   return base_of_normed(call, call->model->kept_layers[call->call.layer].input_layernorm.data);
 }
 
-DflashStatus fault_residual_f16(FaultCall *call) {
-  const DflashStatus status = fault_base(call);
-  if (status != DFLASH_OK || !fault_is_at(call, FAULT_AT(ATTN_OUT) | FAULT_AT(MLP_OUT))) return status;
-  for (int64_t i = 0; i < fault_rows(call) * fault_width(call); i++)
-    call->call.output[i] = fault_round_f16(call->call.output[i]);
-  return DFLASH_OK;
-}
-
-/* The rows of the sequence's block before, where there was one as long. */
-DflashStatus fault_final_norm_late(FaultCall *call) {
-  const DflashStatus status = fault_base(call);
-  if (status != DFLASH_OK || !fault_is_at(call, FAULT_AT(FINAL_NORM)) || !call->in_block) return status;
-  const float *before = fault_value(&call->sequence->previous, DFLASH_STAGE_FINAL_NORM, 0);
-  if (before != NULL && call->sequence->before.rows == call->call.rows)
-    memcpy(call->call.output, before, (size_t)(fault_rows(call) * fault_width(call)) * sizeof *before);
-  return DFLASH_OK;
-}
-
-static DflashStatus base_of_last(FaultCall *call) {
-  return fault_base_from(call, 0, DFLASH_STAGE_MLP_OUT, call->model->geometry.layers - 1);
-}
-
-DflashStatus fault_final_norm_not_for_selector(FaultCall *call) {
-  return fault_is_at(call, FAULT_AT(SELECTOR_HIDDEN)) ? base_of_last(call) : fault_base(call);
-}
-
-DflashStatus fault_final_norm_not_for_head(FaultCall *call) {
-  return fault_is_at(call, FAULT_AT(HEAD_LOGITS)) ? base_of_last(call) : fault_base(call);
-}
-
-/* The residual stream as it entered the layer. */
-DflashStatus fault_mlp_norm_of_layer_input(FaultCall *call) {
-  if (!fault_is_at(call, FAULT_AT(MLP_NORM)) || call->call.layer == 0) return fault_base(call);
-  return fault_base_from(call, 0, DFLASH_STAGE_MLP_OUT, call->call.layer - 1);
-}
-
 float fault_gain_plus_one(const FaultCall *call, const float *gain, int64_t index, int64_t count) {
   (void)call, (void)count;
   return 1 + gain[index];
@@ -122,22 +86,6 @@ float fault_gain_of_last_layer(const FaultCall *call, const float *gain, int64_t
   (void)gain, (void)count;
   const DflashTensor *last = fault_weight(model, call->call.stage, model->geometry.layers - 1);
   return ((const float *)last->data)[index];
-}
-
-float fault_gain_of_queries(const FaultCall *call, const float *gain, int64_t index, int64_t count) {
-  (void)gain, (void)count;
-  return ((const float *)call->model->kept_layers[call->call.layer].q_norm.data)[index];
-}
-
-float fault_gain_of_input_norm(const FaultCall *call, const float *gain, int64_t index, int64_t count) {
-  (void)gain, (void)count;
-  return ((const float *)call->model->kept_layers[call->call.layer].input_layernorm.data)[index];
-}
-
-/* Reads past the end repeat the last element that was uploaded. */
-float fault_gain_one_short(const FaultCall *call, const float *gain, int64_t index, int64_t count) {
-  (void)call;
-  return gain[index < count - 1 ? index : count - 2];
 }
 
 float fault_gain_half(const FaultCall *call, const float *gain, int64_t index, int64_t count) {

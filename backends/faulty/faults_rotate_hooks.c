@@ -54,15 +54,6 @@ float fault_turn_u16(const FaultCall *call, int64_t row, int64_t head, int64_t p
   return (float)(uint16_t)(call->call.position + row) * frequency(call, pair);
 }
 
-/* Rows of a push counted from where the window of its last row begins. */
-float fault_turn_of_window(const FaultCall *call, int64_t row, int64_t head, int64_t pair, float angle) {
-  const int64_t window = dflash_geometry_window(&call->model->geometry, call->call.layer);
-  const int64_t begin = call->call.position + call->call.rows - window;
-  (void)head;
-  if (window == 0 || begin <= 0) return angle;
-  return (float)(call->call.position + row - begin) * frequency(call, pair);
-}
-
 float fault_turn_by_row(const FaultCall *call, int64_t row, int64_t head, int64_t pair, float angle) {
   (void)head, (void)angle;
   return (float)row * frequency(call, pair);
@@ -71,24 +62,4 @@ float fault_turn_by_row(const FaultCall *call, int64_t row, int64_t head, int64_
 float fault_turn_first_head(const FaultCall *call, int64_t row, int64_t head, int64_t pair, float angle) {
   (void)call, (void)row, (void)pair;
   return head == 0 ? angle : 0;
-}
-
-/* V turned as K is, half by half. */
-static void rotate_head(const FaultCall *call, float position, float *x) {
-  const int64_t half = call->model->geometry.head_dim / 2;
-  for (int64_t i = 0; i < half; i++) {
-    const double angle = position * frequency(call, i);
-    const double lo = x[i], hi = x[i + half];
-    x[i] = (float)(lo * cos(angle) - hi * sin(angle));
-    x[i + half] = (float)(hi * cos(angle) + lo * sin(angle));
-  }
-}
-
-DflashStatus fault_rotate_values(FaultCall *call) {
-  const DflashGeometry *g = &call->model->geometry;
-  const DflashStatus status = fault_base(call);
-  if (status != DFLASH_OK || !fault_is_at(call, FAULT_AT(CONTEXT_V_PROJ) | FAULT_AT(ATTN_V_PROJ))) return status;
-  for (int64_t i = 0; i < fault_rows(call) * g->kv_heads; i++)
-    rotate_head(call, (float)(call->call.position + i / g->kv_heads), call->call.output + i * g->head_dim);
-  return DFLASH_OK;
 }
