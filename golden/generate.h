@@ -40,6 +40,7 @@ typedef struct DflashRecipe {
   const char *weights_path;                   /* sidecar file or checkpoint folder; NULL: drawn from the seed */
   const char *head_path;                      /* target file; NULL: drawn from the seed */
   int allow_untrusted;                        /* make goldens with stages of more than 30% zeros too */
+  const char *profiles;                       /* comma list of profiles with values beside exact: "i8"; NULL: none */
   const char *target_hash;                    /* hex; NULL: any. The target that the sidecar must name (trunk_hash64) */
   int stress;                                 /* DFLASH_STRESS_* flags (stress.h) of drawn weights and inputs */
   DflashCasePlan plans[DFLASH_PLANS_MAX];     /* explicit cases instead of kinds; sizes of -1 are the recipe's */

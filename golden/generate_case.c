@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "golden/cases.h"
+#include "golden/generate_i8.h"
 #include "golden/generate_material.h"
 #include "golden/oracle.h"
 
@@ -119,6 +120,8 @@ DflashStatus dflash_material_values(const DflashMaterial *material, const Dflash
                             .scales_chain = true,
                             .values = true};
   DflashStatus status = dflash_evaluate_case(&options, c, error);
+  if (status == DFLASH_OK && dflash_profiles_i8(material->recipe.profiles))
+    status = dflash_i8_values(&material->geometry, &material->weights, pool, c, error);
   if (status != DFLASH_OK) return status;
   if (material->recipe.allow_untrusted || material->recipe.stress & DFLASH_STRESS_ZEROS) return DFLASH_OK;
   if (plan->flags & DFLASH_CASE_ZERO_ROW) return DFLASH_OK;

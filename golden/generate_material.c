@@ -9,6 +9,7 @@
 #include "golden/draw.h"
 #include "golden/exact.h"
 #include "golden/generate_files.h"
+#include "golden/generate_i8.h"
 #include "golden/recipe.h"
 
 /* ---- drawing ---- */
@@ -86,7 +87,8 @@ static DflashStatus find(DflashMaterial *m, const DflashRecipe *recipe, DflashEr
   if (status != DFLASH_OK) return status;
   m->owned = calloc((size_t)dflash_weight_count(&m->geometry) + 1, sizeof *m->owned);
   if (!m->owned) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for the list of weights");
-  return dflash_material_open_head(m, recipe, error);
+  status = dflash_material_open_head(m, recipe, error);
+  return status == DFLASH_OK ? dflash_i8_possible(m, error) : status;
 }
 
 DflashStatus dflash_material_find(const DflashRecipe *recipe, DflashMaterial **material, DflashError *error) {

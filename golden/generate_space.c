@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "golden/cases.h"
 #include "golden/draw.h"
+#include "golden/generate_i8.h"
 #include "golden/generate_router.h"
 #include "model/storage.h"
 
@@ -108,6 +109,15 @@ static void add_stages(uint64_t *sum, const DflashGeometry *g, const DflashRunSi
   for (int64_t i = 0; i < 2 * g->layers; i++) add_value(sum, sizes->context_len, g->kv_heads * g->head_dim);
 }
 
+/* Values only, of every stage: nearly all differ. */
+static void add_i8_stages(uint64_t *sum, const DflashGeometry *g, const DflashRunSizes *sizes) {
+  int32_t stage;
+  int64_t layer;
+  for (int64_t i = 0; dflash_stage_walk(g, i, &stage, &layer); i++)
+    if (stage != DFLASH_STAGE_SELECT)
+      add_array(sum, dflash_stage_rows(g, sizes, stage), dflash_stage_width(g, sizes, stage), sizeof(float));
+}
+
 static DflashStatus add_case(uint64_t *sum, const DflashMaterial *m, const DflashCasePlan *plan, DflashError *error) {
   const DflashGeometry *g = &m->geometry;
   DflashRunSizes sizes;
@@ -117,6 +127,7 @@ static DflashStatus add_case(uint64_t *sum, const DflashMaterial *m, const Dflas
   add_array(sum, plan->tap_rows, dflash_geometry_tap_width(g), sizeof(float));
   add_array(sum, plan->rows, g->hidden, sizeof(float));
   add_stages(sum, g, &sizes);
+  if (dflash_profiles_i8(m->recipe.profiles)) add_i8_stages(sum, g, &sizes);
   add_array(sum, plan->n_draft, 2, sizeof(int32_t));
   add_array(sum, plan->n_draft, g->selector_top, sizeof(int32_t) + sizeof(double) + 2 * sizeof(float));
   return DFLASH_OK;

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "golden/cases.h"
 #include "golden/draw.h"
+#include "golden/generate_i8.h"
 #include "golden/plan.h"
 
 void dflash_generator_text(char text[64]) {
@@ -106,6 +107,7 @@ DflashStatus dflash_recipe_resolve(const DflashRecipe *recipe, DflashRecipe *res
   const Defaults *defaults = defaults_of(recipe->preset);
   DflashStatus status = dflash_geometry_check(&resolved->geometry, error);
   if (status == DFLASH_OK) status = check_storage(resolved->storage, error);
+  if (status == DFLASH_OK) status = dflash_profiles_check(resolved->profiles, error);
   if (status == DFLASH_OK) status = check_stress(resolved, error);
   if (status != DFLASH_OK) return status;
   if (resolved->rows < 0) resolved->rows = resolved->geometry.block;

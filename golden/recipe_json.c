@@ -56,6 +56,7 @@ static void add_members(cJSON *object, const DflashRecipe *recipe) {
   }
   if (recipe->plan_count)
     cJSON_AddItemToObject(object, "plans", dflash_plans_to_json(recipe->plans, recipe->plan_count));
+  if (recipe->profiles && *recipe->profiles) cJSON_AddStringToObject(object, "profiles", recipe->profiles);
   if (recipe->weights_path) cJSON_AddStringToObject(object, "weights", recipe->weights_path);
   if (recipe->head_path) cJSON_AddStringToObject(object, "head", recipe->head_path);
   if (recipe->target_hash) cJSON_AddStringToObject(object, "target_hash", recipe->target_hash);
@@ -138,12 +139,12 @@ static DflashStatus read_integer(const cJSON *item, DflashRecipe *recipe, Dflash
     memcpy((char *)recipe + INTEGERS[i].offset, &value, sizeof value);
     return DFLASH_OK;
   }
-  return dflash_error_set(
-      error, DFLASH_INVALID_DATA,
-      "recipe: unknown member '%s'; known are generator, preset, set, geometry, seed, storage, "
-      "stress, cases, plans, rows, n_draft, head_width, context, weights, head, target_hash, allow_untrusted, "
-      "about",
-      item->string);
+  return dflash_error_set(error, DFLASH_INVALID_DATA,
+                          "recipe: unknown member '%s'; known are generator, preset, set, geometry, seed, storage, "
+                          "stress, cases, plans, rows, n_draft, head_width, context, profiles, weights, head, "
+                          "target_hash, allow_untrusted, "
+                          "about",
+                          item->string);
 }
 
 /* preset, geometry and set were read before: their order matters. */
@@ -158,6 +159,7 @@ static DflashStatus read_member(const cJSON *item, DflashRecipe *recipe, DflashE
   if (strcmp(name, "stress") == 0) return read_stress(item, recipe, error);
   if (strcmp(name, "plans") == 0) return dflash_plans_from_json(item, recipe, error);
   if (strcmp(name, "cases") == 0) return read_text(item, &recipe->cases, error);
+  if (strcmp(name, "profiles") == 0) return read_text(item, &recipe->profiles, error);
   if (strcmp(name, "weights") == 0) return read_text(item, &recipe->weights_path, error);
   if (strcmp(name, "head") == 0) return read_text(item, &recipe->head_path, error);
   if (strcmp(name, "target_hash") == 0) return read_text(item, &recipe->target_hash, error);

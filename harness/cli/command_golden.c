@@ -22,7 +22,7 @@ static const char make_usage[] =
 #define SETS_MAX 64
 
 typedef struct MakeArguments {
-  const char *preset, *recipe, *storage, *stress, *cases, *weights, *head, *target_hash, *output;
+  const char *preset, *recipe, *storage, *stress, *cases, *profiles, *weights, *head, *target_hash, *output;
   int64_t seed, rows, n_draft, head_width, context, threads;
   int seed_given, allow_untrusted, quiet;
   const char *sets[SETS_MAX];
@@ -81,6 +81,7 @@ static DflashStatus build_recipe(const MakeArguments *a, DflashRecipe *recipe, c
   if (a->stress != NULL && dflash_stress_parse(a->stress, &recipe->stress, error) != DFLASH_OK)
     return dflash_error_prefix(error, "--stress");
   if (a->cases != NULL) recipe->cases = a->cases;
+  if (a->profiles != NULL) recipe->profiles = a->profiles;
   if (a->rows >= 0) recipe->rows = a->rows;
   if (a->n_draft >= 0) recipe->n_draft = a->n_draft;
   if (a->head_width >= 0) recipe->head_width = a->head_width;
@@ -148,6 +149,8 @@ static int command_make(int argc, char **argv) {
       {"n-draft", "N", "drafted rows", DFLASH_ARGUMENT_NUMBER, &a.n_draft, 0},
       {"head-width", "N", "rows of the head that are read (a shortlist)", DFLASH_ARGUMENT_NUMBER, &a.head_width, 0},
       {"context", "N", "context rows", DFLASH_ARGUMENT_NUMBER, &a.context, 0},
+      {"profiles", "LIST", "profiles whose values stand beside the exact ones: i8", DFLASH_ARGUMENT_TEXT, &a.profiles,
+       0},
       {"allow-untrusted", NULL, "also make goldens with stages that are mostly zeros", DFLASH_ARGUMENT_FLAG,
        &a.allow_untrusted, 0},
       {"threads,t", "N", "threads (all CPUs)", DFLASH_ARGUMENT_THREADS, &a.threads, 0},
