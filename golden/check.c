@@ -107,6 +107,8 @@ static DflashStatus check_case(DflashChecker *k, DflashGolden *golden, int64_t i
     k->c = &c;
     dflash_check_finite(k);
     if (k->recompute) status = dflash_check_again(k, dflash_golden_weights(golden), pool, &found);
+    if (k->recompute && c.stages_i8 && status == DFLASH_OK)
+      status = dflash_check_i8(k, dflash_golden_weights(golden), pool, &found);
     k->c = NULL;
     dflash_case_close(&c);
   }

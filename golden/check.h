@@ -10,9 +10,9 @@
 DflashStatus dflash_golden_info(DflashGolden *golden, const char *path, int json, FILE *out, DflashError *error);
 
 /* Checks structure, that values are finite and error scales finite and not negative, and hashes; with recompute every
- * stage of every case from the file's own inputs: a stored value may differ by the spacing of f32 there, a score by
- * 1e-9, a token not at all, an error scale not at all when this generator made the file, else by a thousandth. Prints a
- * line a finding and a summary. *wrong counts findings. */
+ * stage of every case, and of its profile i8 where the file has that, from the file's own inputs: a stored value may
+ * differ by the spacing of f32 there, a score by 1e-9, a token not at all, an error scale not at all when this
+ * generator made the file, else by a thousandth. Prints a line a finding and a summary. *wrong counts findings. */
 DflashStatus dflash_golden_check(DflashGolden *golden, const char *path, int recompute, int threads, FILE *out,
                                  int64_t *wrong, DflashError *error);
 

@@ -30,8 +30,9 @@ void dflash_check_report_error(DflashChecker *k, const DflashError *error) {
 
 /* ---- finite ---- */
 
+/* group: what stands before the stage's label, "" or a group of the file with its slash. */
 static void check_finite_value(DflashChecker *k, const DflashValue *value, int32_t stage, int64_t layer,
-                               const char *prefix) {
+                               const char *group) {
   char label[64], place[96];
   int64_t count = value->data ? value->rows * value->width : 0, bad = 0, first = -1;
   for (int64_t i = 0; i < count; i++) {
@@ -40,24 +41,25 @@ static void check_finite_value(DflashChecker *k, const DflashValue *value, int32
   }
   k->values += k->recompute ? 0 : count;
   if (bad == 0) return;
-  if (!prefix)
-    dflash_stage_label(stage, layer, label);
-  else
-    snprintf(label, sizeof label, "%s/%" PRId64, prefix, layer);
+  dflash_stage_label(stage, layer, label);
   dflash_check_place(k->geometry, stage, value->width, first, place);
-  dflash_check_report(k, "%s: %s: stored %g is not finite; %" PRId64 " of %" PRId64 " values are not", label, place,
-                      (double)value->data[first], bad, count);
+  dflash_check_report(k, "%s%s: %s: stored %g is not finite; %" PRId64 " of %" PRId64 " values are not", group, label,
+                      place, (double)value->data[first], bad, count);
 }
 
 void dflash_check_finite(DflashChecker *k) {
   int32_t stage;
   int64_t layer;
   for (layer = 0; layer < k->geometry->layers; layer++) {
-    check_finite_value(k, &k->c->held_k[layer], DFLASH_STAGE_HELD_K, layer, "context_state.k");
-    check_finite_value(k, &k->c->held_v[layer], DFLASH_STAGE_HELD_V, layer, "context_state.v");
+    check_finite_value(k, &k->c->held_k[layer], DFLASH_STAGE_HELD_K, layer, "");
+    check_finite_value(k, &k->c->held_v[layer], DFLASH_STAGE_HELD_V, layer, "");
   }
-  for (int64_t i = 0; dflash_stage_walk(k->geometry, i, &stage, &layer); i++)
-    if (stage != DFLASH_STAGE_SELECT) check_finite_value(k, dflash_case_value(k->c, stage, layer), stage, layer, NULL);
+  for (int64_t i = 0; dflash_stage_walk(k->geometry, i, &stage, &layer); i++) {
+    if (stage == DFLASH_STAGE_SELECT) continue;
+    const DflashValue *value = dflash_case_value(k->c, stage, layer);
+    check_finite_value(k, value, stage, layer, "");
+    if (k->c->stages_i8) check_finite_value(k, k->c->stages_i8 + (value - k->c->stages), stage, layer, "stages.i8/");
+  }
 }
 
 /* ---- values ---- */
@@ -73,11 +75,15 @@ static int64_t stage_width(const DflashChecker *k, int32_t stage) {
 
 static void visit_value(void *context, int32_t stage, int64_t layer, const char *label, const float *stored,
                         const float *computed, int64_t count) {
-  DflashChecker *k = context;
+  (void)layer;
+  dflash_check_value(context, stage, label, stored, computed, count);
+}
+
+void dflash_check_value(DflashChecker *k, int32_t stage, const char *label, const float *stored, const float *computed,
+                        int64_t count) {
   int64_t bad = 0, worst = 0;
   double largest = 0.0;
   char place[96];
-  (void)layer;
   if (stage == DFLASH_STAGE_SELECT || count == 0) return;
   if (!stored || !computed) {
     dflash_check_report(k, "%s: not stored", label);

@@ -30,6 +30,14 @@ void dflash_check_finite(DflashChecker *k);
 /* Every stage, the context state, tokens and, where stored, error scales. */
 DflashStatus dflash_check_again(DflashChecker *k, const DflashWeights *weights, DflashPool *pool, DflashError *error);
 
+/* Stages of profile i8, from the case's inputs: those stored as stages.i8, and the exact ones in place of those that
+ * are not. The case is one of profile i8 afterwards. */
+DflashStatus dflash_check_i8(DflashChecker *k, const DflashWeights *weights, DflashPool *pool, DflashError *error);
+
+/* One stored value against the computed one; NULL where there is none. */
+void dflash_check_value(DflashChecker *k, int32_t stage, const char *label, const float *stored, const float *computed,
+                        int64_t count);
+
 /* "row 3, head 5, channel 17": where element `index` of a stage's value lies. */
 void dflash_check_place(const DflashGeometry *geometry, int32_t stage, int64_t width, int64_t index, char text[96]);
 

@@ -1,6 +1,8 @@
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/error.h"
+#include "dflash/backend.h"
 #include "load/reader.h"
 #include "load/writer.h"
 
@@ -185,6 +187,10 @@ DflashStatus dflash_golden_write_case(DflashGoldenWriter *writer, const DflashCa
   DflashNode cases, node = {.id = H5I_INVALID_HID};
   const char *fault = dflash_case_name_fault(c->name);
   if (fault) return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "case name \"%.64s\" is %s", c->name, fault);
+  if (c->profile != DFLASH_PROFILE_EXACT)
+    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT,
+                            "case %s holds profile %" PRId32 "; a golden's stages and scales are exact ones", c->name,
+                            c->profile);
   DflashStatus status = dflash_case_check(c, &writer->geometry, error);
   if (status != DFLASH_OK) return status;
   dflash_h5_quiet();

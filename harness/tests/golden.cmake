@@ -18,6 +18,7 @@ target_sources(test_golden_make PRIVATE program.c)
 add_dependencies(test_golden_make dflash-harness)
 
 # profile i8
+dflash_test(golden_i8 LIBS dflash_golden LABELS golden)
 foreach(name oracle_i8 oracle_i8_scale)
   dflash_test(${name} LIBS dflash_golden LABELS golden)
   target_sources(test_${name} PRIVATE test_oracle_i8_model.c test_oracle_i8_naive.c test_oracle_model.c test_oracle_f32.c)

@@ -25,6 +25,7 @@ static void expect_equal(const DflashRecipe *a, const DflashRecipe *b) {
   assert_string_equal(a->weights_path ? a->weights_path : "", b->weights_path ? b->weights_path : "");
   assert_string_equal(a->head_path ? a->head_path : "", b->head_path ? b->head_path : "");
   assert_string_equal(a->target_hash ? a->target_hash : "any", b->target_hash ? b->target_hash : "any");
+  assert_string_equal(a->profiles ? a->profiles : "", b->profiles ? b->profiles : "");
   assert_int_equal(a->allow_untrusted, b->allow_untrusted);
   assert_int_equal(a->stress, b->stress);
 }
@@ -55,6 +56,7 @@ static void recipes_survive_json(void **state) {
   recipe.weights_path = "a \"quoted\" place.dflash.cmf";
   recipe.head_path = "target.cmf";
   recipe.target_hash = "0xAb12";
+  recipe.profiles = "i8";
   recipe.allow_untrusted = 1;
   recipe.stress = DFLASH_STRESS_ORDER | DFLASH_STRESS_SHARP;
   snprintf(recipe.storage, sizeof recipe.storage, "bf16");
