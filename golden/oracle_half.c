@@ -3,7 +3,6 @@
 #include <float.h>
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -11,32 +10,13 @@
 #include "oracle_kernel.h"
 #include "oracle_scale.h"
 
-enum { F16_DROPPED = 13, BF16_DROPPED = 16, BF16_BITS = 8 };
-
-/* Drops the lowest bits of an f32, nearest even. */
-static float drop_bits(float value, int count) {
-  uint32_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  bits += (1u << (count - 1)) - 1 + (bits >> count & 1);
-  bits &= ~((1u << count) - 1);
-  memcpy(&value, &bits, sizeof value);
-  return value;
-}
-
-/* Below 2^-14 f16 has a fixed spacing of 2^-24, which is that of f32 between 1/2 and 1. */
-float dflash_half_round(int32_t profile, float value) {
-  if (!isfinite(value)) return value;
-  if (profile == DFLASH_PROFILE_BF16) return drop_bits(value, BF16_DROPPED);
-  return fabsf(value) < 0x1p-14f ? (value + 0.75f) - 0.75f : drop_bits(value, F16_DROPPED);
-}
-
-static double unit_of(int32_t profile) { return (profile == DFLASH_PROFILE_BF16 ? 0x1p-16 : 0x1p-22) / 3; }
+enum { BF16_BITS = 8, F16_BITS = 11, F16_MIN_EXP = -13 };
 
 double dflash_half_operand(int32_t profile, float value, double shift) {
   if (dflash_half_round_shifted(profile, value, shift) == value) return 0;
   double square = (double)value * value, spacing = 0x1p-24 / shift;
   if (profile == DFLASH_PROFILE_F16 && fabs(value * shift) < 0x1p-14) return fmin(spacing * spacing / 12, square);
-  return unit_of(profile) * square;
+  return dflash_half_unit(profile) * square;
 }
 
 /* The largest power of two that leaves the largest magnitude at 2^14 or below. */
@@ -47,15 +27,20 @@ double dflash_half_shift(int32_t profile, const float *values, int64_t count) {
   if (max == 0 || !isfinite(max)) return 1;
   int exponent;
   double mantissa = frexp(max, &exponent); /* in [1/2, 1): 1/2 is a power of two, one binade below */
-  return ldexp(1, 14 - exponent + (mantissa == 0.5));
+  return ldexp(1, (int)fmin(126, 14 - exponent + (mantissa == 0.5)));
 }
 
 double dflash_half_output(const DflashHalf *half, double value) {
-  if (!half || half->profile != DFLASH_PROFILE_BF16 || value == 0) return 0;
-  int exponent;
+  if (!half || !half->output || value == 0) return 0;
+  bool narrow = half->profile == DFLASH_PROFILE_BF16;
+  int exponent, least = narrow ? FLT_MIN_EXP : F16_MIN_EXP;
   frexp(value, &exponent);
-  double spacing = ldexp(1, (exponent < FLT_MIN_EXP ? FLT_MIN_EXP : exponent) - BF16_BITS);
-  return spacing * spacing / 12;
+  double spacing = ldexp(1, (exponent < least ? least : exponent) - (narrow ? BF16_BITS : F16_BITS));
+  return fmin(spacing * spacing / 12, value * value);
+}
+
+bool dflash_half_kept(const DflashHalf *half, double value) {
+  return !half->output || dflash_half_round(half->profile, (float)value) == (float)value;
 }
 
 double dflash_half_norm(const DflashHalf *half, double y, float gain) {
@@ -75,7 +60,7 @@ double dflash_half_shrink(const DflashHalf *half, const float *sigma, int64_t n,
 }
 
 DflashHalfScore dflash_half_score_open(int32_t profile) {
-  return (DflashHalfScore){.half = {.profile = profile, .unit = unit_of(profile)}};
+  return (DflashHalfScore){.half = {.profile = profile, .unit = dflash_half_unit(profile), .output = true}};
 }
 
 void dflash_half_score_add(DflashHalfScore *score, double p, float hidden, double c) {
@@ -103,7 +88,7 @@ bool dflash_half_exact(const DflashHalf *half, const DflashExactSum *sum) {
 
 void dflash_half_put(const DflashOracleCall *call, int64_t at, double value, double own, double rounded,
                      double inherited, bool exact) {
-  bool again = call->profile == DFLASH_PROFILE_F16 || !call->sigmas[0]; /* what varies is bf16 already */
+  bool again = call->profile == DFLASH_PROFILE_F16 || !call->sigmas[0]; /* what varies in bf16 is bf16 already */
   DflashOracleCall alone = *call, chain = *call;
   alone.alone = NULL, alone.chain = call->alone;
   chain.alone = NULL;
@@ -125,21 +110,33 @@ static int64_t input_count(const DflashOracleCall *call, int i) {
          dflash_stage_width(call->geometry, &call->sizes, source);
 }
 
-/* Deviations of an input as the stage's operations see it: as it comes in, and rounded on entry. */
-static bool enter(Passes *p, int i, const float *sigma) {
+/* Deviations of an exact input once it is rounded. */
+static bool enter(Passes *p, int i) {
   int64_t count = input_count(p->call, i);
+  const float *input = p->call->inputs[i];
   p->sigmas[i] = dflash_alloc((size_t)count, sizeof(float));
-  for (int64_t k = 0; p->sigmas[i] && k < count; k++) {
-    double from = sigma ? (double)sigma[k] * sigma[k] : 0;
-    p->sigmas[i][k] =
-        dflash_sigma(from + dflash_half_operand(p->half.profile, p->call->inputs[i][k], p->half.shift[i]));
-  }
+  for (int64_t k = 0; p->sigmas[i] && k < count; k++)
+    p->sigmas[i][k] = dflash_sigma(dflash_half_operand(p->half.profile, input[k], p->half.shift[i]));
   return p->sigmas[i] != NULL;
 }
 
-/* Attention's operands are f16, and everything's bf16 - but what varies in bf16 was rounded by who made it. */
+/* What varies was rounded already by who made it. */
 static bool rounds(const DflashOracleCall *call, const float *sigma) {
-  return call->profile == DFLASH_PROFILE_BF16 ? !sigma : call->stage == DFLASH_STAGE_ATTN_MIX;
+  return !sigma && (call->profile == DFLASH_PROFILE_BF16 || call->stage == DFLASH_STAGE_ATTN_MIX);
+}
+
+/* A stage's output is bf16, or in f16 an operand of attention, which may be held in f16. */
+static bool gives_half(const DflashOracleCall *call) {
+  switch (call->stage) {
+  case DFLASH_STAGE_CONTEXT_K:
+  case DFLASH_STAGE_CONTEXT_V_PROJ:
+  case DFLASH_STAGE_ATTN_Q:
+  case DFLASH_STAGE_ATTN_K:
+  case DFLASH_STAGE_ATTN_V_PROJ:
+    return true;
+  default:
+    return call->profile == DFLASH_PROFILE_BF16;
+  }
 }
 
 /* One scale: what the inputs bring counts in full, as it does in the chain. */
@@ -156,7 +153,7 @@ static DflashStatus run_pass(Passes *p, const float *const sigmas[], float *valu
     p->half.shift[i] = 1;
     if (p->call->stage == DFLASH_STAGE_ATTN_MIX && i == 0)
       p->half.shift[i] = dflash_half_shift(p->call->profile, pass.inputs[i], input_count(p->call, i));
-    if (p->half.rounded[i]) open = enter(p, i, sigma);
+    if (p->half.rounded[i]) open = enter(p, i);
     pass.sigmas[i] = p->half.rounded[i] ? p->sigmas[i] : sigma;
   }
   DflashStatus status =
@@ -171,7 +168,8 @@ static DflashStatus run_pass(Passes *p, const float *const sigmas[], float *valu
 DflashStatus dflash_oracle_half(const DflashOracleCall *call,
                                 DflashStatus (*compute)(const DflashOracleCall *call, DflashError *error),
                                 DflashError *error) {
-  Passes passes = {.call = call, .half = {.profile = call->profile, .unit = unit_of(call->profile)}};
+  Passes passes = {.call = call, .half = {.profile = call->profile, .unit = dflash_half_unit(call->profile)}};
+  passes.half.output = gives_half(call);
   if (dflash_stage_is_matrix(call->stage) || (!call->alone && !call->chain)) { /* products keep both scales apart */
     DflashOracleCall copy = *call;
     copy.half = &passes.half;

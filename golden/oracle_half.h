@@ -4,6 +4,7 @@
 #define DFLASH_GOLDEN_ORACLE_HALF_H
 
 #include <math.h>
+#include <string.h>
 
 #include "golden/oracle.h"
 #include "oracle_attention.h"
@@ -12,7 +13,8 @@
 /* What stages read through DflashOracleCall.half while a profile of 16 bits is computed. */
 typedef struct DflashHalf {
   int32_t profile;
-  double unit;                       /* variance of one rounding to 16 bits of a value of size 1, in full: u^2 / 3 */
+  double unit;                       /* dflash_half_unit */
+  bool output;                       /* the stage gives values of 16 bits */
   bool rounded[DFLASH_STAGE_INPUTS]; /* this pass's implementation rounds the input on entry */
   double shift[DFLASH_STAGE_INPUTS]; /* ... after it multiplied by this power of two */
 } DflashHalf;
@@ -26,8 +28,26 @@ DflashStatus dflash_oracle_half(const DflashOracleCall *call,
                                 DflashStatus (*compute)(const DflashOracleCall *call, DflashError *error),
                                 DflashError *error);
 
-/* To the nearest number of the profile's format, even ones in the middle. Values past f16's range keep 11 bits. */
-float dflash_half_round(int32_t profile, float value);
+/* Variance of one rounding to 16 bits of a value of size 1, in full: u^2 / 3. */
+static inline double dflash_half_unit(int32_t profile) {
+  return (profile == DFLASH_PROFILE_BF16 ? 0x1p-16 : 0x1p-22) / 3;
+}
+
+/* An f32 without its lowest bits, to the nearest, even ones in the middle. */
+static inline float dflash_half_drop(float value, int count) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  bits += (1u << (count - 1)) - 1 + (bits >> count & 1);
+  bits &= ~((1u << count) - 1);
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+/* A finite value to the nearest number of the profile's format; past f16's range 11 bits are kept. Below 2^-14 f16 has
+ * a fixed spacing of 2^-24, which is that of f32 between 1/2 and 1. */
+static inline float dflash_half_round(int32_t profile, float value) {
+  if (profile == DFLASH_PROFILE_BF16) return dflash_half_drop(value, 16);
+  return fabsf(value) < 0x1p-14f ? (value + 0.75f) - 0.75f : dflash_half_drop(value, 13);
+}
 /* The same after a product with a power of two, which is taken back. */
 static inline float dflash_half_round_shifted(int32_t profile, float value, double shift) {
   return (float)(dflash_half_round(profile, (float)(value * shift)) / shift);
@@ -41,8 +61,10 @@ double dflash_half_shift(int32_t profile, const float *values, int64_t count);
 void dflash_half_put(const DflashOracleCall *call, int64_t at, double value, double own, double rounded,
                      double inherited, bool exact);
 
-/* Variance of rounding a stage's output: spacing^2 / 12 in bf16, 0 in f16. */
+/* Variance of rounding a stage's output, where it is: spacing^2 / 12. */
 double dflash_half_output(const DflashHalf *half, double value);
+/* That rounding leaves the value as it is. */
+bool dflash_half_kept(const DflashHalf *half, double value);
 /* Of operations in between that an engine may run one by one, on values of 16 bits: 0 in f16. */
 static inline double dflash_half_between(const DflashHalf *half, double squares) {
   return half && half->profile == DFLASH_PROFILE_BF16 ? half->unit * squares : 0;
@@ -75,9 +97,6 @@ bool dflash_half_exact(const DflashHalf *half, const DflashExactSum *sum);
 /* How a norm's r, 1 / sqrt(mean(x^2) + eps), shrinks when x varies: to 1 / sqrt(mean(x^2) + mean(sigma^2) + eps). 1
  * where there is no half or no sigma. */
 double dflash_half_shrink(const DflashHalf *half, const float *sigma, int64_t n, double r);
-
-/* The deviation that the first order understates once an error is large: the exponential's secant at four of it. */
-static inline double dflash_half_secant(double deviation) { return expm1(4 * deviation) / 4; }
 
 /* Stretches score and query variances past the first order. */
 void dflash_half_scores(DflashHeadScale *scale, const DflashHead *head);

@@ -38,21 +38,26 @@ static double score_variance(const DflashHead *head, int64_t j, double *both) {
   return sum * scale;
 }
 
-/* How much more than its variance a score's error counts, so that four deviations of it stay within four. */
-static double stretch(double variance) {
-  double secant = dflash_half_secant(fmin(sqrt(variance), 16));
-  return variance > 0 ? secant * secant / variance : 1;
+/* How much more a key's error d of its score counts than to first order: p (1 - p) d, of a change that is
+ * p (1 - p) (e^d - 1) / (1 + p (e^d - 1)); taken at four deviations, so that four of the error stay within four of
+ * sigma.
+ */
+static double stretch(double p, double variance) {
+  double far = fmin(4 * sqrt(variance), 64), growth = expm1(far);
+  return variance > 0 ? fmax(1, growth / (far * (1 + p * growth))) : 1;
 }
 
+/* The queries' errors move all scores: by the mean of the keys, as far as they move the output. */
 void dflash_half_scores(DflashHeadScale *s, const DflashHead *head) {
-  double most = 1;
+  double sum = 0, weights = 0;
   for (int64_t j = 0; j < head->keys; j++) {
-    double both, q = score_variance(head, j, &both), from_k = s->score_inherited[j] + both;
-    double factor = stretch(from_k + q);
-    s->score_inherited[j] = from_k * factor;
-    most = fmax(most, factor);
+    double both, q = score_variance(head, j, &both), from_k = s->score_inherited[j] + both, p = head->p[j];
+    double factor = stretch(p, from_k + q);
+    s->score_inherited[j] = from_k * factor * factor;
+    sum += p * (1 - p) * factor;
+    weights += p * (1 - p);
   }
-  s->query_stretch = sqrt(most);
+  s->query_stretch = weights > 0 ? sum / weights : 1;
 }
 
 static double rounding_error(const DflashHalf *half, double value) {

@@ -39,8 +39,34 @@ void dflash_half_matrix_close(DflashHalfMatrix *half) {
   half->fields = NULL;
 }
 
-static void clear(float *value, float *error, float *variance, int64_t from, int64_t to) {
-  for (int64_t k = from; k < to; k++) value[k] = error[k] = variance[k] = 0;
+/* A row of a panel; x or weights. */
+typedef struct Row {
+  float *restrict value, *restrict error, *restrict variance;
+} Row;
+
+/* scale: the panel's. Variances are u^2/3 of the square, below f16's normal numbers that of the smallest of them, and
+ * never more than the square; 0 for numbers of the format. */
+static inline void load_format(int32_t profile, const float *in, int64_t count, double shift, double scale, Row row) {
+  float unit = (float)dflash_half_unit(profile), before = (float)shift, after = (float)(scale / shift);
+  float least = profile == DFLASH_PROFILE_F16 ? 0x1p-14f * after : 0;
+  for (int64_t k = 0; k < count; k++) {
+    float shifted = in[k] * before, error = dflash_half_round(profile, shifted) - shifted;
+    float value = (float)(in[k] * scale), square = value * value, size = fabsf(value);
+    size = size > least ? size : least;
+    float variance = unit * size * size;
+    variance = variance < square ? variance : square;
+    row.value[k] = value;
+    row.error[k] = error * after;
+    row.variance[k] = error == 0 ? 0 : variance;
+  }
+}
+
+static void load(int32_t profile, const float *in, int64_t count, int64_t padded, double shift, double scale, Row row) {
+  if (profile == DFLASH_PROFILE_F16)
+    load_format(DFLASH_PROFILE_F16, in, count, shift, scale, row);
+  else
+    load_format(DFLASH_PROFILE_BF16, in, count, shift, scale, row);
+  for (int64_t k = count; k < padded; k++) row.value[k] = row.error[k] = row.variance[k] = 0;
 }
 
 /* Rounding x * field, seen from x. */
@@ -50,30 +76,18 @@ static double folded_variance(const DflashHalfMatrix *half, float x, float field
 
 void dflash_half_load_x(const DflashHalfMatrix *half, DflashHalfPanels *panels, int r, const float *x, int64_t col,
                         int64_t count, int64_t padded, double unit) {
-  double scale = 1 / sqrt(unit);
-  float *value = panels->x + r * DFLASH_PANEL, *error = panels->x_error + r * DFLASH_PANEL;
-  float *variance = panels->x_variance + r * DFLASH_PANEL;
-  for (int64_t k = 0; k < count; k++) {
-    double from = dflash_half_operand(half->profile, x[k], half->shift);
-    if (half->fields) from = fmax(from, folded_variance(half, x[k], half->fields[col + k]));
-    value[k] = (float)(x[k] * scale);
-    error[k] = (float)(((double)dflash_half_round_shifted(half->profile, x[k], half->shift) - x[k]) * scale);
-    variance[k] = (float)(from * scale * scale);
-  }
-  clear(value, error, variance, count, padded);
+  int at = r * DFLASH_PANEL;
+  Row row = {panels->x + at, panels->x_error + at, panels->x_variance + at};
+  load(half->profile, x, count, padded, half->shift, 1 / sqrt(unit), row);
+  for (int64_t k = 0; half->fields && k < count; k++)
+    row.variance[k] = fmaxf(row.variance[k], (float)(folded_variance(half, x[k], half->fields[col + k]) / unit));
 }
 
 void dflash_half_load_weights(const DflashHalfMatrix *half, DflashHalfPanels *panels, int r, const float *weights,
                               int64_t count, int64_t padded, double unit) {
-  double scale = 1 / sqrt(unit);
-  float *value = panels->w + r * DFLASH_PANEL, *error = panels->w_error + r * DFLASH_PANEL;
-  float *variance = panels->w_variance + r * DFLASH_PANEL;
-  for (int64_t k = 0; k < count; k++) {
-    value[k] = (float)(weights[k] * scale);
-    error[k] = (float)(((double)dflash_half_round(half->profile, weights[k]) - weights[k]) * scale);
-    variance[k] = (float)(dflash_half_operand(half->profile, weights[k], 1) * scale * scale);
-  }
-  clear(value, error, variance, count, padded);
+  int at = r * DFLASH_PANEL;
+  Row row = {panels->w + at, panels->w_error + at, panels->w_variance + at};
+  load(half->profile, weights, count, padded, 1, 1 / sqrt(unit), row);
 }
 
 void dflash_half_multiply(const DflashTiles *tiles, const DflashHalfPanels *panels, const DflashHalfTile *tile, int o,

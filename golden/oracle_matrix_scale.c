@@ -101,7 +101,7 @@ static void put_half(const DflashMatrix *m, const DflashMatrixElement *e, int64_
   const DflashRowFacts *x = &m->facts[e->row];
   double rounded_x = e->rounded_x, output = dflash_half_output(m->call->half, e->value);
   if (m->half.fields) rounded_x *= dflash_repeats(x->nonzero, x->distinct * e->weight->distinct);
-  exact = exact && e->rounded_weights == 0 && dflash_half_round(m->call->profile, (float)e->value) == (float)e->value;
+  exact = exact && e->rounded_weights == 0 && dflash_half_kept(m->call->half, e->value);
   double own = own_variance(m, e) + e->rounded_weights + output;
   dflash_half_put(m->call, at, e->value, own, rounded_x, e->inherited, exact);
 }
