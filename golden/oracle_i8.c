@@ -15,6 +15,7 @@
 /* A row of weights. */
 typedef struct Weights {
   int16_t *codes; /* [cols] */
+  float *sizes;   /* [cols] magnitudes of codes */
   float *scales;  /* [groups] */
   DflashDistinct distinct;
 } Weights;
@@ -51,32 +52,37 @@ static void add_term(Sums *sums, int32_t product, double scale, double step) {
   sums->flush += 1 + (double)product * product + step * step;
 }
 
-enum { LANES = 8 };
+typedef float Lanes __attribute__((vector_size(32), may_alias));
+enum { LANES = sizeof(Lanes) / sizeof(float) };
 
-static double add_lanes(const float lanes[LANES]) {
-  double sum = 0;
-  for (int i = 0; i < LANES; i++) sum += (double)lanes[i];
-  return sum;
+/* In halves: sums of 32 terms, none of them negative. */
+static double add_lanes(Lanes l) { return (double)((l[0] + l[4] + (l[2] + l[6])) + (l[1] + l[5] + (l[3] + l[7]))); }
+
+/* The largest code of a weight whose activation may move. */
+static int largest_code(const int16_t *movable, const int16_t *codes) {
+  int16_t largest = 0;
+  for (int k = 0; k < DFLASH_I8_GROUP; k++) {
+    int16_t size = codes[k] < 0 ? (int16_t)-codes[k] : codes[k];
+    size &= movable[k];
+    largest = size > largest ? size : largest;
+  }
+  return largest;
 }
 
-/* What moves of the group's activations do to the output. unit: of a move times a weight code of 1. */
-static void add_moves(Sums *sums, const DflashI8 *i8, int64_t at, const int16_t *codes, double unit) {
-  float count[LANES] = {0}, square[LANES] = {0}, reach[LANES] = {0}, largest[LANES] = {0};
-  for (int k = 0; k < DFLASH_I8_GROUP; k += LANES)
-    for (int i = 0; i < LANES; i++) {
-      float code = fabsf((float)codes[k + i]), within = i8->reach[at + k + i] * code;
-      count[i] += i8->counts[at + k + i] * code;
-      square[i] += i8->squares[at + k + i] * code * code;
-      reach[i] += within;
-      float one = i8->reach[at + k + i] > 0 ? code : 0;
-      largest[i] = one > largest[i] ? one : largest[i];
-    }
-  float most = 0;
-  for (int i = 0; i < LANES; i++) most = largest[i] > most ? largest[i] : most;
+/* What moves of the group's activations do to the output. at, to: its first column in all rows of activations and in
+ * the row of weights; unit: of a move times a code of 1. */
+static void add_moves(Sums *sums, const DflashI8 *i8, int64_t at, const Weights *w, int64_t to, double unit) {
+  Lanes count = {0}, square = {0}, within = {0};
+  for (int k = 0; k < DFLASH_I8_GROUP; k += LANES) {
+    Lanes size = *(const Lanes *)(const void *)(w->sizes + to + k);
+    count += *(const Lanes *)(const void *)(i8->counts + at + k) * size;
+    square += *(const Lanes *)(const void *)(i8->squares + at + k) * (size * size);
+    within += *(const Lanes *)(const void *)(i8->reach + at + k) * size;
+  }
   sums->count += add_lanes(count) * unit;
   sums->square += add_lanes(square) * unit * unit;
-  sums->reach += add_lanes(reach) * unit;
-  sums->largest = fmax(sums->largest, (double)most * unit);
+  sums->reach += add_lanes(within) * unit;
+  sums->largest = fmax(sums->largest, largest_code(i8->movable + at, w->codes + to) * unit);
 }
 
 static Sums sum_groups(const Job *job, const Weights *w, int64_t row) {
@@ -91,7 +97,7 @@ static Sums sum_groups(const Job *job, const Weights *w, int64_t row) {
     if (!i8->moves) continue;
     double term = product * scale * i8->steps[group];
     sums.sway += term * term * i8->sway[group];
-    if (i8->moves[group] > 0) add_moves(&sums, i8, at, codes, fabs(scale) * i8->moves[group]);
+    if (i8->moves[group] > 0) add_moves(&sums, i8, at, w, g * DFLASH_I8_GROUP, fabs(scale) * i8->moves[group]);
   }
   return sums;
 }
@@ -155,6 +161,7 @@ static void run_outputs(void *context, int64_t begin, int64_t end, int worker) {
   Weights *w = &job->weights[worker];
   for (int64_t output = begin; output < end; output++) {
     dflash_q4tp_row(job->matrix.weights, output, w->codes, w->scales);
+    for (int64_t k = 0; k < job->i8.cols; k++) w->sizes[k] = fabsf((float)w->codes[k]);
     for (int64_t row = 0; row < job->matrix.rows; row++) {
       Sums sums = sum_groups(job, w, row);
       finish(job, w, row, output, &sums);
@@ -184,7 +191,8 @@ static bool open_weights(Job *job, int threads) {
   for (int i = 0; all && i < threads; i++) {
     job->weights[i].codes = dflash_alloc((size_t)job->i8.cols, sizeof *job->weights[i].codes);
     job->weights[i].scales = dflash_alloc((size_t)job->i8.groups, sizeof *job->weights[i].scales);
-    all = job->weights[i].codes && job->weights[i].scales;
+    job->weights[i].sizes = dflash_alloc((size_t)job->i8.cols, sizeof *job->weights[i].sizes);
+    all = job->weights[i].codes && job->weights[i].scales && job->weights[i].sizes;
   }
   return all;
 }
@@ -192,6 +200,7 @@ static bool open_weights(Job *job, int threads) {
 static void close_weights(Job *job, int threads) {
   for (int i = 0; job->weights && i < threads; i++) {
     free(job->weights[i].codes);
+    free(job->weights[i].sizes);
     free(job->weights[i].scales);
   }
   free(job->weights);

@@ -15,11 +15,12 @@ typedef struct DflashI8 {
   int16_t *codes; /* [rows, cols] */
   double *steps;  /* [rows, groups] s; 0: the group is zero; NaN: not all its values are finite */
   /* Only with the chain's sigmas, NULL otherwise. How the rounded activation moves, in units of move: */
-  double *moves;  /* [rows, groups] size of a move; 0: nothing in the group moves */
-  float *counts;  /* [rows, cols] expected number of moves */
-  float *squares; /* [rows, cols] expected square of the sum of moves */
-  float *reach;   /* [rows, cols] moves within reach */
-  double *sway;   /* [rows, groups] relative variance of the step */
+  double *moves;    /* [rows, groups] size of a move; 0: nothing in the group moves */
+  float *counts;    /* [rows, cols] expected number of moves */
+  float *squares;   /* [rows, cols] expected square of the sum of moves */
+  float *reach;     /* [rows, cols] moves within reach */
+  int16_t *movable; /* [rows, cols] all bits where some are, else 0 */
+  double *sway;     /* [rows, groups] relative variance of the step */
 } DflashI8;
 
 DflashStatus dflash_i8_open(const DflashMatrix *matrix, DflashPool *pool, DflashI8 *i8, DflashError *error);

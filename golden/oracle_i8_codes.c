@@ -91,6 +91,7 @@ static void move_freely(DflashI8 *i8, int64_t at, int64_t group, double unit, co
     i8->squares[at + k] = (float)square;
     i8->counts[at + k] = (float)sqrt(square);
     i8->reach[at + k] = (float)(DFLASH_I8_LAMBDA * deviation + 2 * sqrt(left));
+    i8->movable[at + k] = -1;
   }
 }
 
@@ -98,6 +99,7 @@ static void move_freely(DflashI8 *i8, int64_t at, int64_t group, double unit, co
 static double move_by_steps(DflashI8 *i8, int64_t at, int64_t group, const Group *facts, const float *x,
                             const float *sigma) {
   double inverse = 127 / facts->most, sway = facts->sway + 4 * DFLASH_ROUNDING, squares = 0;
+  bool any = false;
   for (int k = 0; k < DFLASH_I8_GROUP; k++) {
     double scaled = (double)x[k] * inverse, direct = (double)sigma[k] * inverse;
     double deviation = sqrt(direct * direct + scaled * scaled * sway);
@@ -109,9 +111,11 @@ static double move_by_steps(DflashI8 *i8, int64_t at, int64_t group, const Group
     i8->counts[at + k] = (float)moves.count;
     i8->squares[at + k] = (float)moves.square;
     i8->reach[at + k] = (float)moves.reach;
+    i8->movable[at + k] = moves.reach > 0 ? -1 : 0;
     squares += moves.square;
+    any = any || moves.reach > 0;
   }
-  i8->moves[group] = i8->steps[group];
+  i8->moves[group] = any ? i8->steps[group] : 0;
   i8->sway[group] = facts->sway > 0 ? facts->sway + 2 * DFLASH_ROUNDING : 0;
   return squares;
 }
@@ -161,7 +165,8 @@ static bool open_arrays(DflashI8 *i8, bool moves) {
   i8->counts = dflash_alloc(rows, cols * sizeof *i8->counts);
   i8->squares = dflash_alloc(rows, cols * sizeof *i8->squares);
   i8->reach = dflash_alloc(rows, cols * sizeof *i8->reach);
-  return i8->codes && i8->steps && i8->moves && i8->sway && i8->counts && i8->squares && i8->reach;
+  i8->movable = dflash_alloc(rows, cols * sizeof *i8->movable);
+  return i8->codes && i8->steps && i8->moves && i8->sway && i8->counts && i8->squares && i8->reach && i8->movable;
 }
 
 DflashStatus dflash_i8_open(const DflashMatrix *matrix, DflashPool *pool, DflashI8 *i8, DflashError *error) {
@@ -183,5 +188,6 @@ void dflash_i8_close(DflashI8 *i8) {
   free(i8->counts);
   free(i8->squares);
   free(i8->reach);
+  free(i8->movable);
   *i8 = (DflashI8){0};
 }

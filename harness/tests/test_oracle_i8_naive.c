@@ -115,7 +115,7 @@ static void run_matrix(const F32Way *way, const DflashOracleCall *call, float *o
   Weights w = {(int64_t)groups, dflash_alloc(groups, sizeof *w.codes), dflash_alloc(groups, sizeof *w.scales)};
   I8Group *x = dflash_alloc((size_t)rows * groups, sizeof *x);
   float *scaled = dflash_alloc(groups, sizeof *scaled), *steps = dflash_alloc(groups, sizeof *steps);
-  assert_true(w.codes && w.scales && x && scaled && steps);
+  if (!w.codes || !w.scales || !x || !scaled || !steps) abort();
   for (int64_t i = 0; i < rows * w.groups; i++) x[i] = i8_group(row_of(call, i / w.groups) + i % w.groups * I8_GROUP);
   for (int64_t o = 0; o < outputs; o++) {
     take_apart(matrix, o, &w);

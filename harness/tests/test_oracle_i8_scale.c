@@ -124,11 +124,11 @@ typedef struct Counted {
 } Counted;
 
 static void count_group(Counted *sums, const float *x, float deviation, uint64_t seed) {
-  int16_t codes[I8_GROUP];
+  int16_t codes[I8_GROUP], movable[I8_GROUP] = {0};
   double moves, step, sway = 0;
   float counts[I8_GROUP] = {0}, squares[I8_GROUP] = {0}, reach[I8_GROUP] = {0}, sigma[I8_GROUP], moved[I8_GROUP];
   step = dflash_i8_quantise(x, codes);
-  DflashI8 i8 = {1, I8_GROUP, 1, codes, &step, &moves, counts, squares, reach, &sway};
+  DflashI8 i8 = {1, I8_GROUP, 1, codes, &step, &moves, counts, squares, reach, movable, &sway};
   for (int k = 0; k < I8_GROUP; k++) sigma[k] = deviation;
   dflash_i8_moves(&i8, 0, 0, x, sigma);
   float *errors = oracle_draw(seed, "moves", DRAWS * I8_GROUP, (double)deviation);
@@ -166,18 +166,18 @@ static void test_expected_moves(void **state) {
 /* On a half step a code changes every second time; six sigmas away it does not. */
 static void test_half_steps(void **state) {
   (void)state;
-  int16_t codes[I8_GROUP];
+  int16_t codes[I8_GROUP], movable[I8_GROUP] = {0};
   double moves, step, sway = 0;
   float counts[I8_GROUP] = {0}, squares[I8_GROUP] = {0}, reach[I8_GROUP] = {0}, sigma[I8_GROUP] = {0};
   float x[I8_GROUP] = {127, 3.5f, -3.5f, 3.4f, 0};
   step = dflash_i8_quantise(x, codes);
-  DflashI8 i8 = {1, I8_GROUP, 1, codes, &step, &moves, counts, squares, reach, &sway};
+  DflashI8 i8 = {1, I8_GROUP, 1, codes, &step, &moves, counts, squares, reach, movable, &sway};
   for (int k = 1; k < 5; k++) sigma[k] = 0.01f;
   dflash_i8_moves(&i8, 0, 0, x, sigma);
   assert_float_equal(counts[1], 0.5f, 1e-3f);
   assert_float_equal(counts[2], 0.5f, 1e-3f);
-  assert_true(counts[3] < 1e-20f && reach[3] == 1); /* ten sigmas away */
-  assert_true(counts[4] == 0 && reach[4] == 0);
+  assert_true(counts[3] < 1e-20f && reach[3] == 1 && movable[3] == -1); /* ten sigmas away */
+  assert_true(counts[4] == 0 && reach[4] == 0 && movable[4] == 0);
   assert_true(counts[0] == 0 && reach[0] == 0 && sway == 0);
   assert_true(moves == 1);
 }
