@@ -1,0 +1,24 @@
+/* Drawn recipes: geometry, storage, stress and operation sequences that follow from a seed and an index alone, by
+ * integer arithmetic. Shapes and inputs are those that small tests tend to miss. */
+#ifndef DFLASH_GOLDEN_SWEEP_DRAW_H
+#define DFLASH_GOLDEN_SWEEP_DRAW_H
+
+#include "golden/generate.h"
+
+/* Upper bounds of what is drawn. */
+typedef struct DflashSweepLimits {
+  int64_t columns; /* of the widest matrices, at least 64: one draw in twenty comes near */
+  int64_t context; /* rows held, at least 64: few draws come near */
+  int64_t vocab;   /* at least 2049 */
+} DflashSweepLimits;
+
+/* 1024 columns, 320 rows of context, 66000 tokens. */
+extern const DflashSweepLimits dflash_sweep_limits;
+
+/* A whole recipe with plans; it always resolves. It allows untrusted stages, and points to nothing. */
+void dflash_sweep_draw(uint64_t seed, uint64_t index, const DflashSweepLimits *limits, DflashRecipe *recipe);
+
+/* Values that a recipe's plans have: elements of all stages, each once. Counts a resolved recipe. */
+int64_t dflash_sweep_elements(const DflashRecipe *recipe);
+
+#endif
