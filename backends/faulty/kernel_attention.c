@@ -128,6 +128,23 @@ static void attend_parts(Work *work) {
   }
 }
 
+/* A slot is the largest score, the total and the sums, kept from call to call. */
+static bool attend_slots(Work *work, FaultCall *call) {
+  enum { TILE = 16 };
+  const int64_t width = work->geometry->head_dim + 2, count = work->keys.count;
+  float *slots = fault_scratch(call, 3, work->knobs->slots * width);
+  if (slots == NULL) return false;
+  clear(work, &work->whole);
+  for (int64_t s = 0; s < work->knobs->slots; s++) {
+    State slot = {slots[s * width], slots[s * width + 1], slots + s * width + 2};
+    if (s * TILE < count) attend(work, s * TILE, count < (s + 1) * TILE ? count : (s + 1) * TILE, &slot);
+    slots[s * width] = slot.largest;
+    slots[s * width + 1] = slot.total;
+    merge(work, &work->whole, &slot);
+  }
+  return true;
+}
+
 static void finish(const Work *work, float *out) {
   const FaultAttention *knobs = work->knobs;
   float total = work->whole.total;
@@ -166,7 +183,10 @@ DflashStatus fault_kernel_attention(FaultCall *call, const FaultAttention *knobs
       work.keys.count = 0;
       add_context(&work);
       add_block(&work);
-      attend_parts(&work);
+      if (knobs->slots == 0)
+        attend_parts(&work);
+      else if (!attend_slots(&work, call))
+        return DFLASH_OUT_OF_MEMORY;
       finish(&work, call->call.output + (work.row * g->heads + work.head) * g->head_dim);
     }
   return DFLASH_OK;

@@ -97,7 +97,7 @@ typedef struct FaultConv {
                    int64_t channel);
   const float *(*source)(const FaultCall *call, const float *x, int64_t row, int64_t tap, int64_t channel);
   float (*residual)(const FaultCall *call, const float *h, int64_t row, int64_t channel);
-  int64_t taps;         /* when not 0: so many, in place of conv_kernel */
+  int64_t taps;         /* when not 0: so many, where conv_kernel is more */
   bool residual_inside; /* conv(residual + y) */
   bool residual_twice, no_residual;
 } FaultConv;
@@ -155,7 +155,7 @@ typedef struct FaultSelect {
   int64_t (*best)(const FaultCall *call, int64_t row, const float *scores, int64_t count); /* place in the list */
   int64_t top;    /* when not 0: the choice is among so many candidates */
   int64_t rank;   /* when not 0: so much of the rank */
-  int64_t width;  /* when not 0: only so many logits are looked at; not fewer than selector_top */
+  int64_t width;  /* when not 0: only so many logits are looked at, at least selector_top */
   bool last_best; /* equal scores go to the later candidate */
   bool no_logit;  /* scores are the selector's term alone */
 } FaultSelect;

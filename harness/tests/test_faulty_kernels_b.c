@@ -296,11 +296,27 @@ static void test_merges(void **state) {
   attention_close(a);
 }
 
+/* Slots are right while they are all written anew, and merge what a longer call left. */
+static void test_slots(void **state) {
+  static const FaultAttention knobs = {.slots = 4};
+  (void)state;
+  memset(scratch_count, 0, sizeof scratch_count); /* as if new, and zeroed */
+  Attention *a = attention_open(8, 10, 0);
+  assert_true(distance(a, &knobs, &PLAIN) < ROUNDING);
+  attention_close(a);
+  a = attention_open(8, 22, 0);
+  assert_true(distance(a, &knobs, &PLAIN) < ROUNDING);
+  attention_close(a);
+  a = attention_open(8, 10, 0);
+  assert_true(distance(a, &knobs, &PLAIN) > PLAINLY);
+  attention_close(a);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_right),          cmocka_unit_test(test_lawful), cmocka_unit_test(test_order_is_passed_on),
       cmocka_unit_test(test_knobs),          cmocka_unit_test(test_no_max), cmocka_unit_test(test_key_and_value),
-      cmocka_unit_test(test_half_precision), cmocka_unit_test(test_merges),
+      cmocka_unit_test(test_half_precision), cmocka_unit_test(test_merges), cmocka_unit_test(test_slots),
   };
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   for (int i = 0; i < 8; i++) free(scratch[i]);
