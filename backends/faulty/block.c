@@ -48,7 +48,6 @@ static void begin(DflashSequence *sequence, const DflashBlockCall *call) {
   if (call->flags & DFLASH_BLOCK_STAMP) sequence->span_count = 0;
   sequence->blocks++;
   sequence->model->blocks++;
-  sequence->model->last = sequence;
 }
 
 /* The context of a layer, as attention is given it. */
@@ -142,6 +141,7 @@ DflashStatus fault_block(DflashSequence *sequence, const DflashBlockCall *call, 
     memcpy(fault_value(&sequence->block, DFLASH_STAGE_SELECT, 0), sequence->tokens.scores,
            (size_t)sequence->block.elements[DFLASH_STAGE_SELECT] * sizeof(float));
   }
+  sequence->model->last = sequence;
   sequence->block_ns = fault_clock_now() - start;
   return status;
 }

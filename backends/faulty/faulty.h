@@ -43,7 +43,8 @@ struct DflashModel {
   int64_t blocks;       /* blocks begun on this model */
   DflashSequence *last; /* the sequence that ran the last block; NULL when it was closed */
   struct FaultScratch *scratch;
-  char path[64]; /* what runs on what, for model_info: "reference, defect conv-taps" */
+  void *fault_data; /* the fault's own; free() with the model */
+  char path[64];    /* what runs on what, for model_info: "reference, conv-taps-reversed" */
 };
 
 struct DflashSequence {

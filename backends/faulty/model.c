@@ -112,6 +112,7 @@ void fault_model_close(DflashModel *model) {
   }
   for (int slot = 0; model->scratch != NULL && slot < FAULT_SLOTS; slot++) free(model->scratch->slots[slot].data);
   free(model->scratch);
+  free(model->fault_data);
   fault_weights_drop(model);
   free(model);
 }

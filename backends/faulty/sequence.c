@@ -72,8 +72,16 @@ void fault_sequence_close(DflashSequence *sequence) {
   free(sequence);
 }
 
-static void fill(float *memory, int64_t count, uint32_t pattern) {
-  for (int64_t i = 0; i < count; i++) memcpy(memory + i, &pattern, sizeof pattern);
+static void fill(void *memory, int64_t count, uint32_t pattern) {
+  unsigned char *bytes = memory;
+  for (int64_t i = 0; i < count; i++) memcpy(bytes + 4 * i, &pattern, sizeof pattern);
+}
+
+static void fill_tokens(const DflashTokens *tokens, int64_t rows, int64_t top, uint32_t pattern) {
+  fill(tokens->chosen, rows, pattern);
+  fill(tokens->plain, rows, pattern);
+  fill(tokens->candidates, rows * top, pattern);
+  fill(tokens->scores, rows * top, pattern);
 }
 
 /* The last block's values stay readable: the next one writes over those of the block before. */
@@ -84,6 +92,7 @@ DflashStatus fault_poison(DflashSequence *sequence, uint32_t pattern, DflashErro
   const FaultContext *context = &sequence->context;
   const int64_t width = model->geometry.kv_heads * model->geometry.head_dim;
   const int64_t spare = (context->capacity - context->len) * width;
+  fill_tokens(&sequence->tokens, model->geometry.block - 1, model->geometry.selector_top, pattern);
   fill(sequence->previous.data, sequence->previous.count, pattern);
   for (int64_t layer = 0; spare > 0 && layer < model->geometry.layers; layer++) {
     fill(fault_context_k(sequence, layer, context->len), spare, pattern);
