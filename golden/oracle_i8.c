@@ -56,7 +56,11 @@ typedef float Lanes __attribute__((vector_size(32), may_alias));
 enum { LANES = sizeof(Lanes) / sizeof(float) };
 
 /* In halves: sums of 32 terms, none of them negative. */
-static double add_lanes(Lanes l) { return (double)((l[0] + l[4] + (l[2] + l[6])) + (l[1] + l[5] + (l[3] + l[7]))); }
+static double add_lanes(const Lanes *lanes) {
+  float l[LANES];
+  memcpy(l, lanes, sizeof l);
+  return (double)((l[0] + l[4] + (l[2] + l[6])) + (l[1] + l[5] + (l[3] + l[7])));
+}
 
 /* The largest code of a weight whose activation may move. */
 static int largest_code(const int16_t *movable, const int16_t *codes) {
@@ -79,9 +83,9 @@ static void add_moves(Sums *sums, const DflashI8 *i8, int64_t at, const Weights 
     square += *(const Lanes *)(const void *)(i8->squares + at + k) * (size * size);
     within += *(const Lanes *)(const void *)(i8->reach + at + k) * size;
   }
-  sums->count += add_lanes(count) * unit;
-  sums->square += add_lanes(square) * unit * unit;
-  sums->reach += add_lanes(within) * unit;
+  sums->count += add_lanes(&count) * unit;
+  sums->square += add_lanes(&square) * unit * unit;
+  sums->reach += add_lanes(&within) * unit;
   sums->largest = fmax(sums->largest, largest_code(i8->movable + at, w->codes + to) * unit);
 }
 
@@ -125,11 +129,11 @@ static double own_variance(const Job *job, Weights *w, int64_t row, const Sums *
   return DFLASH_ROUNDING * roundings + sums->flush * DFLASH_FLUSH + dflash_golden_rounding(value);
 }
 
-/* Moves add linearly: the expected ones and five of the largest, but no more than half as much again as all within
- * reach. Where the expected moves are many, their standard deviations say more. */
+/* Moves add linearly: the expected ones and five of the largest, but no more than twice all within reach. Where the
+ * expected moves are many, their standard deviations say more. */
 static double moved_variance(const Sums *sums) {
   double many = DFLASH_I8_LAMBDA * sqrt(sums->square), moves = fmin(sums->count, many) + 5 * sums->largest;
-  double bound = fmax(fmin(1.5 * sums->reach, moves), many) / DFLASH_I8_LAMBDA;
+  double bound = fmax(fmin(2 * sums->reach, moves), many) / DFLASH_I8_LAMBDA;
   return sums->sway + bound * bound;
 }
 
