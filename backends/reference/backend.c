@@ -14,7 +14,9 @@ const DflashBackend reference_backend = {
     .name = "reference",
     .version = "0.1.0",
     .about = "scalar C in f32, written to be read",
-    .options = "threads=N: threads of matrix products, 1 to 256 (default 1)",
+    .options =
+        "threads=N of matrix products, 1 to 256 (1), order=forward|backward|pairwise|lanes16|blocks128|split3 of "
+        "every f32 sum (forward), fma=0|1 (0), terms=plain|apart (plain)",
     .devices = reference_devices,
     .supports = reference_supports,
     .model_open = reference_model_open,
@@ -69,20 +71,22 @@ DflashStatus reference_devices(DflashDevice *devices, uint32_t capacity, uint32_
   return status;
 }
 
-static DflashStatus check_profile(int32_t profile, DflashError *error) {
-  if (profile == DFLASH_PROFILE_EXACT) return DFLASH_OK;
-  if (profile > 0 && profile < DFLASH_PROFILE_COUNT)
-    return dflash_error_set(error, DFLASH_UNSUPPORTED, "reference: computes in profile exact only");
-  return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "reference: profile is %d, valid is 0 to %d", profile,
-                          DFLASH_PROFILE_COUNT - 1);
+/* Without weights nothing is known of their storage. */
+static DflashStatus check_profile(const DflashModelDesc *desc, DflashError *error) {
+  const Range range = {"profile", desc->profile, 0, DFLASH_PROFILE_COUNT - 1};
+  DflashStatus status = reference_check_ranges("supports", &range, 1, error);
+  if (status != DFLASH_OK || desc->profile != DFLASH_PROFILE_I8 || desc->weights == NULL) return status;
+  if (reference_tensors_any(desc->weights, desc->geometry->layers, DFLASH_STORAGE_Q4TP)) return DFLASH_OK;
+  return dflash_error_set(error, DFLASH_UNSUPPORTED,
+                          "reference: profile i8 is for q4tp matrices, and no matrix of this model is q4tp");
 }
 
 DflashStatus reference_supports(const DflashModelDesc *desc, DflashError *error) {
-  int threads;
+  Options options;
   DflashStatus status = reference_check_struct("supports: desc", desc, sizeof *desc, error);
   if (status == DFLASH_OK) status = reference_check_pointer("supports: geometry", desc->geometry, error);
-  if (status == DFLASH_OK) status = reference_options_check(desc, &threads, error);
-  if (status == DFLASH_OK) status = check_profile(desc->profile, error);
+  if (status == DFLASH_OK) status = reference_options_check(desc, &options, error);
+  if (status == DFLASH_OK) status = check_profile(desc, error);
   if (status != DFLASH_OK) return status;
   if (desc->device != NULL && *desc->device != '\0' && strcmp(desc->device, "cpu") != 0)
     return dflash_error_set(error, DFLASH_UNAVAILABLE, "reference: no device \"%s\", there is \"cpu\"", desc->device);

@@ -42,6 +42,13 @@ DflashStatus reference_context_reserve(DflashSequence *sequence, int64_t rows, D
   float *grown = new_rows(sequence, capacity);
   if (grown == NULL)
     return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "reference: no memory for %" PRId64 " context rows", capacity);
+  const Sizes sizes = {.rows = sequence->model->geometry.block, .context_len = capacity};
+  DflashStatus status =
+      reference_scratch_reserve(sequence->model, &sizes, DFLASH_STAGE_ATTN_MIX, DFLASH_STAGE_ATTN_MIX, error);
+  if (status != DFLASH_OK) {
+    free(grown);
+    return status;
+  }
   const int64_t width = kv_width(sequence);
   if (context->len > 0)
     for (int64_t plane = 0; plane < 2 * sequence->model->geometry.layers; plane++)

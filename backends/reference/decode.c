@@ -98,20 +98,40 @@ static int code_at(const unsigned char *codes, int64_t group) {
   return (low | high << 8) >> shift & (Q4TP_RUNGS - 1);
 }
 
-static void decode_q4tp(const unsigned char *data, int64_t rows, int64_t cols, int64_t row, float *out) {
-  const int64_t groups = cols / Q4TP_GROUP, row_bytes = cols / 2;
-  const unsigned char *nibbles = data + row * row_bytes, *ladders = data + rows * row_bytes;
-  const unsigned char *codes = ladders + 4 * rows + row * code_bytes(groups);
+/* One row of a q4tp matrix. */
+typedef struct Q4tpRow {
+  const unsigned char *nibbles, *codes;
   float rungs[Q4TP_RUNGS];
-  make_ladder(f16_at(ladders, 2 * row), f16_at(ladders, 2 * row + 1), rungs);
-  for (int64_t group = 0; group < groups; group++) {
-    const float scale = rungs[code_at(codes, group)];
-    for (int k = 0; k < Q4TP_GROUP / 2; k++) {
-      const int pair = nibbles[group * (Q4TP_GROUP / 2) + k];
-      out[group * Q4TP_GROUP + 2 * k] = (float)((pair & 15) - 8) * scale;
-      out[group * Q4TP_GROUP + 2 * k + 1] = (float)((pair >> 4) - 8) * scale;
-    }
+} Q4tpRow;
+
+static void open_q4tp(const DflashTensor *tensor, int64_t row, Q4tpRow *out) {
+  const int64_t rows = tensor->shape[0], row_bytes = tensor->shape[1] / 2, groups = tensor->shape[1] / Q4TP_GROUP;
+  const unsigned char *data = tensor->data, *ladders = data + rows * row_bytes;
+  out->nibbles = data + row * row_bytes;
+  out->codes = ladders + 4 * rows + row * code_bytes(groups);
+  make_ladder(f16_at(ladders, 2 * row), f16_at(ladders, 2 * row + 1), out->rungs);
+}
+
+static float q4tp_scale(const Q4tpRow *row, int64_t group) { return row->rungs[code_at(row->codes, group)]; }
+
+/* Columns 2k and 2k + 1 share byte k; the low nibble comes first. */
+static int q4tp_integer(const Q4tpRow *row, int64_t col) { return (row->nibbles[col / 2] >> col % 2 * 4 & 15) - 8; }
+
+static void decode_q4tp(const DflashTensor *tensor, int64_t row, float *out) {
+  Q4tpRow stored;
+  open_q4tp(tensor, row, &stored);
+  for (int64_t begin = 0; begin < tensor->shape[1]; begin += Q4TP_GROUP) {
+    const float scale = q4tp_scale(&stored, begin / Q4TP_GROUP);
+    for (int64_t i = begin; i < begin + Q4TP_GROUP; i++) out[i] = (float)q4tp_integer(&stored, i) * scale;
   }
+}
+
+void reference_decode_q4tp(const DflashTensor *tensor, int64_t row, int8_t *integers, float *scales) {
+  const int64_t cols = tensor->shape[1], groups = cols / Q4TP_GROUP;
+  Q4tpRow stored;
+  open_q4tp(tensor, row, &stored);
+  for (int64_t i = 0; i < cols; i++) integers[i] = (int8_t)q4tp_integer(&stored, i);
+  for (int64_t group = 0; group < groups; group++) scales[group] = q4tp_scale(&stored, group);
 }
 
 void reference_decode_row(const DflashTensor *tensor, int64_t row, float *out) {
@@ -131,7 +151,7 @@ void reference_decode_row(const DflashTensor *tensor, int64_t row, float *out) {
     decode_q8_2f(data, rows, cols, row, out);
     break;
   default:
-    decode_q4tp(data, rows, cols, row, out);
+    decode_q4tp(tensor, row, out);
     break;
   }
 }

@@ -45,14 +45,14 @@ static DflashStatus open_stream(DflashModel *model, DflashError *error) {
 
 /* Reads the buffer once; fails when the sum shows that it was not read. */
 static DflashStatus read_stream(DflashModel *model, uint64_t *ns, DflashError *error) {
-  uint64_t *sums = dflash_alloc((size_t)model->threads, LINE);
+  uint64_t *sums = dflash_alloc((size_t)model->options.threads, LINE);
   if (sums == NULL) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "reference: no memory for sums");
   Stream stream = {model->stream, sums};
   const uint64_t start = reference_clock_now();
   dflash_pool_run(model->pool, (int64_t)(model->stream_bytes / LINE), GRAIN, read_lines, &stream);
   *ns = reference_clock_now() - start;
   uint64_t sum = 0;
-  for (int worker = 0; worker < model->threads; worker++) sum += sums[worker * (LINE / 8)];
+  for (int worker = 0; worker < model->options.threads; worker++) sum += sums[worker * (LINE / 8)];
   free(sums);
   return sum != 0 ? DFLASH_OK : dflash_error_set(error, DFLASH_INTERNAL, "reference: the streaming read read nothing");
 }
@@ -95,9 +95,10 @@ DflashStatus reference_measure_matrix(DflashModel *model, double *operations_per
     goto done;
   }
   const DflashTensor matrix = {.storage = DFLASH_STORAGE_F32, .rank = 2, .shape = {OUT, cols}, .data = weights};
+  Product product = {model, &matrix, x, 0, ROWS, OUT, out};
   for (int i = 0; i < REPEATS; i++) {
     const uint64_t start = reference_clock_now();
-    reference_matrix_apply(model, &matrix, OUT, x, ROWS, out);
+    reference_matrix_apply(&product);
     const uint64_t ns = reference_clock_now() - start;
     if (ns < best_ns) best_ns = ns;
   }

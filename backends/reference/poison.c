@@ -18,10 +18,23 @@ static void fill_spare_rows(DflashSequence *sequence, uint32_t pattern) {
 }
 
 static void fill_model(DflashModel *model, uint32_t pattern) {
-  fill(model->decoded, model->threads * model->widest, pattern);
+  fill(model->decoded, model->options.threads * model->widest, pattern);
+  if (model->integers != NULL) fill(model->integers, model->options.threads * model->widest / 4, pattern);
+  fill(model->taps, 2 * (2 * model->geometry.conv_kernel + 1), pattern);
+  fill(model->mix, model->geometry.head_dim, pattern);
   fill(model->gate, model->geometry.selector_rank, pattern);
   fill(model->scores, model->geometry.selector_top, pattern);
   fill(model->candidates, model->geometry.selector_top, pattern);
+}
+
+/* All but the ones. */
+static void fill_scratch(const DflashModel *model, uint32_t pattern) {
+  const Scratch *scratch = &model->scratch;
+  fill(scratch->inputs, scratch->input_count, pattern);
+  if (scratch->quantised != NULL) fill(scratch->quantised, scratch->input_count / 4, pattern);
+  fill(scratch->k, scratch->key_count * model->geometry.head_dim, pattern);
+  fill(scratch->v, scratch->key_count * model->geometry.head_dim, pattern);
+  fill(scratch->p, scratch->key_count, pattern);
 }
 
 /* A block's values are scratch of the next one and go; a captured push is an answer and stays. */
@@ -36,6 +49,7 @@ DflashStatus reference_poison(DflashSequence *sequence, uint32_t pattern, Dflash
   if (!sequence->capture) fill(sequence->push.data, sequence->push.count, pattern);
   fill_spare_rows(sequence, pattern);
   fill_model(sequence->model, pattern);
+  fill_scratch(sequence->model, pattern);
   sequence->last.rows = sequence->last.n_draft = 0;
   return DFLASH_OK;
 }

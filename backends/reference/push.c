@@ -47,6 +47,9 @@ static DflashStatus reserve_capture(DflashSequence *sequence, int64_t rows, Dfla
   if (!sequence->capture) return DFLASH_OK;
   Values values = {0};
   const Sizes sizes = {.push_rows = rows};
+  DflashStatus status =
+      reference_scratch_reserve(sequence->model, &sizes, DFLASH_STAGE_CONTEXT_FC, DFLASH_STAGE_CONTEXT_K, error);
+  if (status != DFLASH_OK) return status;
   if (!reference_values_open(&values, &sequence->model->geometry, &sizes, true))
     return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "reference: no memory to capture %" PRId64 " pushed rows",
                             rows);

@@ -3,6 +3,9 @@
  * Values are f32, sums accumulate in f32, weights stay in the form in which they are stored and are decoded
  * row by row when used. One stage is one function; a block is those functions in data-flow order, and a stage
  * alone is one of them. Fast backends are compared with this one by eye, and with goldens by the harness.
+ *
+ * The arithmetic profiles enter through the few functions of profile.c and, for i8, another matrix product
+ * (matrix_i8.c). The order of a sum, where an option varies it, is the affair of sums.c.
  */
 #ifndef DFLASH_REFERENCE_H
 #define DFLASH_REFERENCE_H
@@ -19,7 +22,41 @@
 /* Rows that a push projects at a time when their values are not kept. */
 enum { REFERENCE_PUSH_CHUNK = 32 };
 
+enum {
+  REFERENCE_ORDER_FORWARD,
+  REFERENCE_ORDER_BACKWARD,
+  REFERENCE_ORDER_PAIRWISE,
+  REFERENCE_ORDER_LANES16,
+  REFERENCE_ORDER_BLOCKS128,
+  REFERENCE_ORDER_SPLIT3,
+  REFERENCE_ORDER_COUNT
+};
+
+/* How an f32 sum is taken. */
+typedef struct Summation {
+  int order;  /* REFERENCE_ORDER_* */
+  bool fused; /* a term's product and sum are rounded once */
+} Summation;
+
+typedef struct Options {
+  int threads;
+  Summation sums;
+  bool apart; /* convolution: base and dynamic products apart, the residual first; softmax: online, in splits */
+} Options;
+
+/* Values inside a stage; only one stage runs at a time. Sizes are the largest that any run has asked for. */
+typedef struct Scratch {
+  int64_t input_count, key_count;
+  float *inputs;     /* [input_count] a stage's inputs, rounded; i8: a step for each group. Not in profile exact */
+  int8_t *quantised; /* [input_count] profile i8 */
+  float *k, *v;      /* [key_count * head_dim] keys and values of one kv head */
+  float *p;          /* [key_count] scores, then weights of the softmax */
+  float *ones;       /* [key_count] */
+} Scratch;
+
 struct DflashModel {
+  int32_t profile; /* DFLASH_PROFILE_* */
+  Options options;
   DflashGeometry geometry;
   DflashWeights weights; /* tensors point into storage */
   DflashLayerWeights *layers;
@@ -27,9 +64,12 @@ struct DflashModel {
   uint64_t storage_bytes;
   float *inv_freq;
   DflashPool *pool; /* NULL: one thread */
-  int threads;
-  int64_t widest;      /* columns of the widest matrix */
+  int64_t widest;   /* columns of the widest matrix */
+  Scratch scratch;
   float *decoded;      /* scratch [threads, widest]: the weight row in hand */
+  int8_t *integers;    /* scratch [threads, widest]: its integers; profile i8 */
+  float *taps;         /* scratch [2, 2 * conv_kernel + 1]: coefficients of one convolution, and what they meet */
+  float *mix;          /* scratch [head_dim]: the weighted values of a few keys */
   float *gate;         /* scratch [selector_rank]: P[prev] * hp */
   float *scores;       /* scratch [selector_top], where the caller wants no scores */
   int32_t *candidates; /* scratch [selector_top], the same */
@@ -39,7 +79,7 @@ struct DflashModel {
 
 /* Sizes of a run; a count that does not apply is 0. */
 typedef struct Sizes {
-  int64_t push_rows, rows, n_draft, head_width;
+  int64_t push_rows, rows, n_draft, head_width, context_len;
 } Sizes;
 
 /* Memory for stage values: one value a stage, or one a stage and layer. */
@@ -82,6 +122,10 @@ int64_t reference_stage_layers(const DflashGeometry *geometry, int32_t stage);
 /* The first weight that a stage reads: its matrix, gain or base kernel; NULL when it reads none. */
 const DflashTensor *reference_stage_weight(const DflashModel *model, int32_t stage, int64_t layer);
 DflashStatus reference_stage_check(const DflashModel *model, int32_t stage, int64_t layer, DflashError *error);
+Sizes reference_call_sizes(const DflashStageCall *call); /* those that count for its stage */
+/* Elements of a stage's input `index`, 0 where it has none; false when they cannot be counted. */
+bool reference_stage_input(const DflashGeometry *geometry, const Sizes *sizes, int32_t stage, int index,
+                           int64_t *count);
 
 /* values.c */
 bool reference_values_open(Values *values, const DflashGeometry *geometry, const Sizes *sizes, bool every_layer);
@@ -103,12 +147,47 @@ DflashStatus reference_answer(const char *name, void *answer, const void *value,
 uint64_t reference_storage_bytes(int32_t storage, int64_t rows, int64_t cols); /* 0: not possible */
 const char *reference_storage_name(int32_t storage);
 void reference_decode_row(const DflashTensor *tensor, int64_t row, float *out);
+/* A q4tp row in parts: nibble - 8 of each column, the scale of each group of 32. */
+void reference_decode_q4tp(const DflashTensor *tensor, int64_t row, int8_t *integers, float *scales);
 
-/* matrix.c */
-float reference_dot(const float *a, const float *b, int64_t count);
-/* out[r, o] = sum_i matrix[o, i] * x[r, i] for the matrix's first out_width rows. */
-void reference_matrix_apply(DflashModel *model, const DflashTensor *matrix, int64_t out_width, const float *x,
-                            int64_t rows, float *out);
+/* profile.c: nearest, ties to even; what is too large becomes infinite, NaN stays NaN */
+float reference_bf16(float x);
+float reference_f16(float x);
+/* Profile bf16: rounds a stage's value, or a weight, to bf16. */
+void reference_round_value(const DflashModel *model, float *values, int64_t count);
+/* Profile f16: rounds operands of a product to f16. */
+void reference_round_operand(const DflashModel *model, float *values, int64_t count);
+/* Profile f16: the same after scaling by 2^k, the largest that leaves absmax * 2^k <= 2^14. k; 0 in other profiles. */
+int reference_scale_operand(const DflashModel *model, float *values, int64_t count);
+/* x as the profile's products take it: profile f16 a copy in scratch, scaled by 2^*exponent and rounded, else x. */
+const float *reference_activations(DflashModel *model, const float *x, int64_t count, int *exponent);
+/* The call with the inputs that its stage reads: profile bf16 rounded copies in scratch, else its own. */
+DflashStageCall reference_call_rounded(DflashModel *model, const DflashStageCall *call);
+const char *reference_profile_text(int32_t profile);
+
+/* sums.c: sum a[i] * b[i] in f32. */
+float reference_dot(const Summation *how, const float *a, const float *b, int64_t count);
+/* The same with each of `rows` rows of b, `stride` apart: same bits, sooner. */
+void reference_dots(const Summation *how, const float *a, const float *b, int64_t stride, int64_t rows, int64_t count,
+                    float *out);
+
+/* scratch.c: room for every stage first .. last at these sizes */
+DflashStatus reference_scratch_reserve(DflashModel *model, const Sizes *sizes, int32_t first, int32_t last,
+                                       DflashError *error);
+uint64_t reference_scratch_bytes(const DflashModel *model);
+void reference_scratch_close(Scratch *scratch);
+
+/* matrix.c, matrix_i8.c: out[r, o] = sum_i matrix[o, i] * x[r, i] for the matrix's first out_width rows. */
+typedef struct Product {
+  const DflashModel *model;
+  const DflashTensor *matrix;
+  const float *x; /* [rows, columns] */
+  int exponent;   /* x stands scaled by 2^exponent */
+  int64_t rows, out_width;
+  float *out; /* [rows, out_width] */
+} Product;
+void reference_matrix_apply(Product *product);
+void reference_matrix_apply_i8(Product *product); /* q4tp; quantises x itself */
 
 /* stages_*.c: one stage each, on the whole value of its inputs; arguments are checked before. */
 void reference_stage_matrix(DflashModel *model, const DflashStageCall *call);
@@ -125,6 +204,7 @@ DflashStatus reference_stage_select(DflashModel *model, const DflashStageCall *c
 DflashStatus reference_stage_run(DflashModel *model, const DflashStageCall *call, DflashError *error);
 
 /* tensors.c: checks the weights against the geometry and copies them into the model. */
+bool reference_tensors_any(const DflashWeights *weights, int64_t layers, int32_t storage); /* a matrix of it */
 DflashStatus reference_tensors_copy(DflashModel *model, const DflashWeights *weights, DflashError *error);
 
 /* context.c */
@@ -134,7 +214,8 @@ float *reference_context_v(const DflashSequence *sequence, int64_t layer, int64_
 void reference_context_forget(Context *context, int64_t pos); /* what a push at pos forgets */
 
 /* options.c */
-DflashStatus reference_options_check(const DflashModelDesc *desc, int *threads, DflashError *error);
+DflashStatus reference_options_check(const DflashModelDesc *desc, Options *options, DflashError *error);
+const char *reference_order_name(int order);
 
 /* clock.c */
 uint64_t reference_clock_now(void);        /* ns */

@@ -5,6 +5,10 @@
 #include "base/error.h"
 #include "base/memory.h"
 
+static DflashStatus no_memory(DflashError *error) {
+  return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "reference: no memory for a sequence");
+}
+
 static bool open_tokens(DflashSequence *sequence) {
   const DflashGeometry *g = &sequence->model->geometry;
   const size_t rows = (size_t)g->block - 1;
@@ -16,11 +20,26 @@ static bool open_tokens(DflashSequence *sequence) {
   return sequence->tokens.chosen != NULL && sequence->tokens.plain != NULL && sequence->tokens.candidates != NULL;
 }
 
+static Sizes block_sizes(const DflashGeometry *g) {
+  return (Sizes){.rows = g->block, .n_draft = g->block - 1, .head_width = g->vocab};
+}
+
+/* A capturing sequence makes its memory when it knows the push. */
+static Sizes push_sizes(const DflashSequence *sequence) {
+  return (Sizes){.push_rows = sequence->capture ? 0 : REFERENCE_PUSH_CHUNK};
+}
+
+static DflashStatus reserve_scratch(DflashSequence *sequence, DflashError *error) {
+  const Sizes block = block_sizes(&sequence->model->geometry), push = push_sizes(sequence);
+  DflashStatus status = reference_scratch_reserve(sequence->model, &block, 0, DFLASH_STAGE_COUNT - 1, error);
+  if (status != DFLASH_OK) return status;
+  return reference_scratch_reserve(sequence->model, &push, 0, DFLASH_STAGE_COUNT - 1, error);
+}
+
 /* Everything that a block needs, at its largest. */
 static bool open_memory(DflashSequence *sequence) {
   const DflashGeometry *g = &sequence->model->geometry;
-  const Sizes block = {.rows = g->block, .n_draft = g->block - 1, .head_width = g->vocab};
-  const Sizes push = {.push_rows = sequence->capture ? 0 : REFERENCE_PUSH_CHUNK};
+  const Sizes block = block_sizes(g), push = push_sizes(sequence);
   sequence->spans = dflash_alloc((size_t)(g->layers * DFLASH_STAGE_COUNT), sizeof *sequence->spans);
   return sequence->spans != NULL && reference_values_open(&sequence->block, g, &block, sequence->capture) &&
          reference_values_open(&sequence->push, g, &push, false) && open_tokens(sequence);
@@ -43,12 +62,11 @@ DflashStatus reference_sequence_open(DflashModel *model, const DflashSequenceDes
   status = check(model, desc, error);
   if (status != DFLASH_OK) return status;
   DflashSequence *opened = dflash_alloc(1, sizeof *opened);
-  if (opened != NULL) {
-    opened->model = model;
-    opened->capture = (desc->flags & DFLASH_SEQUENCE_CAPTURE) != 0;
-  }
-  if (opened == NULL || !open_memory(opened))
-    status = dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "reference: no memory for a sequence");
+  if (opened == NULL) return no_memory(error);
+  opened->model = model;
+  opened->capture = (desc->flags & DFLASH_SEQUENCE_CAPTURE) != 0;
+  if (!open_memory(opened)) status = no_memory(error);
+  if (status == DFLASH_OK) status = reserve_scratch(opened, error);
   if (status == DFLASH_OK) status = reference_context_reserve(opened, desc->reserve_rows, error);
   if (status == DFLASH_OK)
     *sequence = opened;

@@ -36,8 +36,12 @@ static const StageFn functions[DFLASH_STAGE_COUNT] = {
 };
 
 DflashStatus reference_stage_run(DflashModel *model, const DflashStageCall *call, DflashError *error) {
-  if (call->stage == DFLASH_STAGE_SELECT) return reference_stage_select(model, call, error);
-  functions[call->stage](model, call);
+  const DflashStageCall rounded = reference_call_rounded(model, call);
+  if (call->stage == DFLASH_STAGE_SELECT) return reference_stage_select(model, &rounded, error);
+  functions[call->stage](model, &rounded);
+  const Sizes sizes = reference_call_sizes(call);
+  const int64_t rows = reference_stage_rows(&sizes, call->stage);
+  reference_round_value(model, call->output, rows * reference_stage_width(&model->geometry, &sizes, call->stage));
   return DFLASH_OK;
 }
 
@@ -100,5 +104,8 @@ DflashStatus reference_stage(DflashSequence *sequence, const DflashStageCall *ca
   const bool draft = reference_stage_row(call->stage)->rows == DFLASH_ROWS_DRAFT;
   status = draft ? check_draft(sequence->model, call, error) : check_rows(sequence->model, call, error);
   if (status == DFLASH_OK) status = check_pointers(call, error);
+  if (status != DFLASH_OK) return status;
+  const Sizes sizes = reference_call_sizes(call);
+  status = reference_scratch_reserve(sequence->model, &sizes, call->stage, call->stage, error);
   return status == DFLASH_OK ? reference_stage_run(sequence->model, call, error) : status;
 }

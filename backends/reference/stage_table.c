@@ -2,6 +2,7 @@
 #include "reference.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 
 #define ROW(id, name, scope, group, rows, width, a, b, c, d, e) \
   [DFLASH_STAGE_##id] = {name,                                  \
@@ -119,4 +120,36 @@ DflashStatus reference_stage_check(const DflashModel *model, int32_t stage, int6
   if (status != DFLASH_OK) return status;
   const Range layers[] = {{"layer", layer, 0, reference_stage_layers(&model->geometry, stage) - 1}};
   return reference_check_ranges(table[stage].name, layers, 1, error);
+}
+
+/* A stage of the drafts reads block rows 0 to n_draft. */
+Sizes reference_call_sizes(const DflashStageCall *call) {
+  switch (table[call->stage].rows) {
+  case DFLASH_ROWS_CONTEXT:
+    return (Sizes){.push_rows = call->rows};
+  case DFLASH_ROWS_BLOCK:
+    return (Sizes){.rows = call->rows, .context_len = call->stage == DFLASH_STAGE_ATTN_MIX ? call->context_len : 0};
+  default:
+    return (Sizes){.rows = call->n_draft + 1, .n_draft = call->n_draft, .head_width = call->head_width};
+  }
+}
+
+bool reference_stage_input(const DflashGeometry *geometry, const Sizes *sizes, int32_t stage, int index,
+                           int64_t *count) {
+  const int32_t source = table[stage].inputs[index];
+  switch (source) {
+  case DFLASH_STAGE_NONE:
+    *count = 0;
+    return true;
+  case DFLASH_STAGE_TAPS:
+    return dflash_mul_i64(sizes->push_rows, dflash_geometry_tap_width(geometry), count);
+  case DFLASH_STAGE_RESIDUAL:
+  case DFLASH_STAGE_LAST:
+    return dflash_mul_i64(sizes->rows, geometry->hidden, count);
+  case DFLASH_STAGE_HELD_K:
+  case DFLASH_STAGE_HELD_V:
+    return dflash_mul_i64(sizes->context_len, geometry->kv_heads * geometry->head_dim, count);
+  default:
+    return dflash_mul_i64(reference_stage_rows(sizes, source), reference_stage_width(geometry, sizes, source), count);
+  }
 }

@@ -4,15 +4,16 @@
 #include <math.h>
 
 /* rms(x, w) = x / sqrt(mean(x^2) + eps) * w */
-static void norm_row(const float *x, const float *weight, int64_t width, float eps, float *out) {
-  const float root = sqrtf(reference_dot(x, x, width) / (float)width + eps);
+static void norm_row(const DflashModel *model, const float *x, const float *weight, int64_t width, float *out) {
+  const float squares = reference_dot(&model->options.sums, x, x, width);
+  const float root = sqrtf(squares / (float)width + (float)model->geometry.eps);
   for (int64_t i = 0; i < width; i++) out[i] = x[i] / root * weight[i];
 }
 
 static void norm_rows(const DflashModel *model, const DflashStageCall *call, int64_t rows, int64_t width) {
   const float *weight = reference_stage_weight(model, call->stage, call->layer)->data;
   for (int64_t r = 0; r < rows; r++)
-    norm_row(call->inputs[0] + r * width, weight, width, (float)model->geometry.eps, call->output + r * width);
+    norm_row(model, call->inputs[0] + r * width, weight, width, call->output + r * width);
 }
 
 void reference_stage_norm(DflashModel *model, const DflashStageCall *call) {

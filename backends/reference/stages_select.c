@@ -22,17 +22,22 @@ static DflashStatus rank_row(const float *logits, int64_t width, int64_t top, in
   return DFLASH_OK;
 }
 
+static void codebook_row(const DflashModel *model, const DflashTensor *codebook, int64_t token, float *out) {
+  reference_decode_row(codebook, token, out);
+  reference_round_value(model, out, model->geometry.selector_rank);
+}
+
 /* score(c) = logit(c) + sum((P[previous] * hp) * C[c]) */
 static DflashStatus score_row(DflashModel *model, const DflashStageCall *call, int64_t row, int64_t previous,
                               const int32_t *ids, float *scores, DflashError *error) {
   const int64_t rank = model->geometry.selector_rank;
   const float *logits = call->inputs[0] + row * call->head_width, *hidden = call->inputs[1] + row * rank;
   float *gate = model->gate, *successor = model->decoded;
-  reference_decode_row(&model->weights.predecessor, previous, gate);
+  codebook_row(model, &model->weights.predecessor, previous, gate);
   for (int64_t i = 0; i < rank; i++) gate[i] *= hidden[i];
   for (int64_t c = 0; c < model->geometry.selector_top; c++) {
-    reference_decode_row(&model->weights.successor, ids[c], successor);
-    scores[c] = logits[ids[c]] + reference_dot(gate, successor, rank);
+    codebook_row(model, &model->weights.successor, ids[c], successor);
+    scores[c] = logits[ids[c]] + reference_dot(&model->options.sums, gate, successor, rank);
     if (isnan(scores[c]))
       return dflash_error_set(error, DFLASH_NONFINITE, "reference: select: score of token %d in row %" PRId64 " is NaN",
                               ids[c], row);

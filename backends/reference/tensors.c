@@ -120,6 +120,21 @@ static DflashStatus walk(DflashModel *model, TensorFn visit, DflashError *error)
   return status;
 }
 
+static bool plan_any(const Plan *plan, size_t count, const void *weights, int32_t storage) {
+  for (size_t i = 0; i < count; i++) {
+    const DflashTensor *tensor = (const DflashTensor *)((const char *)weights + plan[i].offset);
+    if (plan[i].kind == MATRIX && tensor->data != NULL && tensor->storage == storage) return true;
+  }
+  return false;
+}
+
+bool reference_tensors_any(const DflashWeights *weights, int64_t layers, int32_t storage) {
+  bool any = plan_any(shared_plan, sizeof shared_plan / sizeof *shared_plan, weights, storage);
+  for (int64_t layer = 0; !any && weights->layers != NULL && layer < layers; layer++)
+    any = plan_any(layer_plan, sizeof layer_plan / sizeof *layer_plan, &weights->layers[layer], storage);
+  return any;
+}
+
 static uint64_t aligned(uint64_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
 
 static DflashStatus measure(DflashModel *model, const Plan *plan, DflashTensor *tensor, DflashError *error) {
@@ -129,11 +144,12 @@ static DflashStatus measure(DflashModel *model, const Plan *plan, DflashTensor *
   return status;
 }
 
-/* storage_bytes counts again, as the end of what is filled. */
+/* storage_bytes counts again, as the end of what is filled. Gains and base kernels are rounded here, once. */
 static DflashStatus take(DflashModel *model, const Plan *plan, DflashTensor *tensor, DflashError *error) {
-  (void)plan, (void)error;
+  (void)error;
   unsigned char *place = model->storage + model->storage_bytes;
   memcpy(place, tensor->data, tensor->bytes);
+  if (plan->kind < MATRIX) reference_round_value(model, (float *)place, (int64_t)(tensor->bytes / sizeof(float)));
   tensor->data = place;
   model->storage_bytes += aligned(tensor->bytes);
   return DFLASH_OK;

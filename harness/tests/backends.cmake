@@ -32,15 +32,20 @@ foreach(plugin ${dflash_test_plugins})
 endforeach()
 
 foreach(name reference reference_context reference_stages reference_decode reference_select reference_model reference_calls
-        reference_golden plugins)
+        reference_golden reference_sums reference_profiles reference_orders plugins)
   dflash_test(${name} LABELS backend LIBS dflash_base ${CMAKE_DL_LIBS})
   target_sources(test_${name} PRIVATE tiny_model.c)
   add_dependencies(test_${name} dflash-backend-reference dflash-backend-template ${plugin_targets})
 endforeach()
 target_link_libraries(test_reference_golden PRIVATE dflash_load)
+target_link_libraries(test_reference_sums PRIVATE dflash_reference_parts dflash_model)
+target_link_libraries(test_reference_profiles PRIVATE dflash_model)
 # The address sanitiser's allocator ends the program when memory is out, unless told to fail like any other.
 set_tests_properties(reference_calls PROPERTIES ENVIRONMENT "ASAN_OPTIONS=allocator_may_return_null=1")
 
 # kernels of the faulty backend
 dflash_test(faulty_kernels_b LABELS backend LIBS dflash_model ${CMAKE_DL_LIBS})
 target_sources(test_faulty_kernels_b PRIVATE tiny_model.c ${PROJECT_SOURCE_DIR}/backends/faulty/kernel_attention.c)
+dflash_test(faulty_kernels_c LABELS backend LIBS dflash_model ${CMAKE_DL_LIBS})
+target_sources(test_faulty_kernels_c PRIVATE tiny_model.c ${PROJECT_SOURCE_DIR}/backends/faulty/kernel_conv.c
+  ${PROJECT_SOURCE_DIR}/backends/faulty/kernel_act.c ${PROJECT_SOURCE_DIR}/backends/faulty/kernel_select.c)

@@ -1,4 +1,5 @@
-/* The reference backend: laws that need no golden. Equal work gives equal bits, however it is cut or disturbed. */
+/* The reference backend: laws that need no golden. Equal work gives equal bits, however it is cut or disturbed, in
+ * every profile: a test's state is its profile. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,9 +29,9 @@ typedef struct Setup {
 
 enum { SETUP_ROWS = 150 };
 
-static void setup_open(Setup *setup) {
+static void setup_open(Setup *setup, void **state) {
   setup->geometry = tiny_geometry();
-  setup->model = tiny_model(backend, setup->geometry, NULL);
+  setup->model = tiny_model_as(backend, setup->geometry, *(const int32_t *)*state, NULL, NULL);
   setup->tap_width = dflash_geometry_tap_width(&setup->geometry);
   setup->taps = tiny_draw("rows", SETUP_ROWS * setup->tap_width);
 }
@@ -55,9 +56,8 @@ static TinyAnswer answer_in_pieces(const Setup *setup, uint32_t flags, int64_t r
 }
 
 static void test_one_push_is_many_pushes(void **state) {
-  (void)state;
   Setup setup;
-  setup_open(&setup);
+  setup_open(&setup, state);
   TinyAnswer whole = answer_in_pieces(&setup, 0, SETUP_ROWS, SETUP_ROWS);
   const int64_t pieces[] = {1, 2, 31, 32, 33, 64, 65, 149};
   for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
@@ -71,9 +71,8 @@ static void test_one_push_is_many_pushes(void **state) {
 }
 
 static void test_a_loaded_context_is_a_pushed_one(void **state) {
-  (void)state;
   Setup setup;
-  setup_open(&setup);
+  setup_open(&setup, state);
   enum { LEN = 40, FIRST = 5 };
   const DflashGeometry *g = &setup.geometry;
   const int64_t kv = g->kv_heads * g->head_dim;
@@ -101,9 +100,8 @@ static void test_a_loaded_context_is_a_pushed_one(void **state) {
 }
 
 static void test_two_sequences_in_turn_are_each_alone(void **state) {
-  (void)state;
   Setup setup;
-  setup_open(&setup);
+  setup_open(&setup, state);
   TinyAnswer alone[2] = {answer_in_pieces(&setup, 0, 40, 40), answer_in_pieces(&setup, 0, 90, 90)};
   DflashSequence *turn[2];
   for (int i = 0; i < 2; i++) turn[i] = tiny_sequence(backend, setup.model, DFLASH_SEQUENCE_CAPTURE);
@@ -123,12 +121,11 @@ static void test_two_sequences_in_turn_are_each_alone(void **state) {
 }
 
 static void test_threads_change_no_bit(void **state) {
-  (void)state;
   Setup setup;
-  setup_open(&setup);
+  setup_open(&setup, state);
   TinyAnswer one = answer_in_pieces(&setup, 0, 60, 60);
   backend->model_close(setup.model);
-  setup.model = tiny_model(backend, setup.geometry, "3");
+  setup.model = tiny_model_as(backend, setup.geometry, *(const int32_t *)*state, "threads", "3");
   TinyAnswer three = answer_in_pieces(&setup, 0, 60, 60);
   tiny_answer_equal(&one, &three);
   tiny_answer_close(&one);
@@ -137,9 +134,8 @@ static void test_threads_change_no_bit(void **state) {
 }
 
 static void test_poison_changes_no_bit(void **state) {
-  (void)state;
   Setup setup;
-  setup_open(&setup);
+  setup_open(&setup, state);
   TinyAnswer clean = answer_in_pieces(&setup, 0, 30, 30);
   for (uint32_t flags = 0; flags <= DFLASH_SEQUENCE_CAPTURE; flags++) {
     DflashSequence *sequence = tiny_sequence(backend, setup.model, flags);
@@ -160,9 +156,8 @@ static void test_poison_changes_no_bit(void **state) {
 }
 
 static void test_rows_from_the_anchor_on_are_not_read(void **state) {
-  (void)state;
   Setup setup;
-  setup_open(&setup);
+  setup_open(&setup, state);
   TinyAnswer expected = answer_in_pieces(&setup, 0, 25, 25);
   DflashSequence *sequence = tiny_sequence(backend, setup.model, 0);
   push_rows(&setup, sequence, 0, 60);
@@ -178,9 +173,8 @@ static void test_rows_from_the_anchor_on_are_not_read(void **state) {
 }
 
 static void test_a_shortlist_is_the_start_of_the_vocabulary(void **state) {
-  (void)state;
   Setup setup;
-  setup_open(&setup);
+  setup_open(&setup, state);
   const DflashGeometry *g = &setup.geometry;
   DflashSequence *sequence = tiny_sequence(backend, setup.model, 0);
   TinyAnswer whole = tiny_block(backend, g, sequence, 0, "h", 0);
@@ -206,15 +200,20 @@ static void test_a_shortlist_is_the_start_of_the_vocabulary(void **state) {
   setup_close(&setup);
 }
 
+#define IN_EVERY_PROFILE(test)                                                                  \
+  cmocka_unit_test_prestate(test, &profiles[0]), cmocka_unit_test_prestate(test, &profiles[1]), \
+      cmocka_unit_test_prestate(test, &profiles[2]), cmocka_unit_test_prestate(test, &profiles[3])
+
 int main(void) {
+  static int32_t profiles[] = {DFLASH_PROFILE_EXACT, DFLASH_PROFILE_I8, DFLASH_PROFILE_F16, DFLASH_PROFILE_BF16};
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_one_push_is_many_pushes),
-      cmocka_unit_test(test_a_loaded_context_is_a_pushed_one),
-      cmocka_unit_test(test_two_sequences_in_turn_are_each_alone),
-      cmocka_unit_test(test_threads_change_no_bit),
-      cmocka_unit_test(test_poison_changes_no_bit),
-      cmocka_unit_test(test_rows_from_the_anchor_on_are_not_read),
-      cmocka_unit_test(test_a_shortlist_is_the_start_of_the_vocabulary),
+      IN_EVERY_PROFILE(test_one_push_is_many_pushes),
+      IN_EVERY_PROFILE(test_a_loaded_context_is_a_pushed_one),
+      IN_EVERY_PROFILE(test_two_sequences_in_turn_are_each_alone),
+      IN_EVERY_PROFILE(test_threads_change_no_bit),
+      IN_EVERY_PROFILE(test_poison_changes_no_bit),
+      IN_EVERY_PROFILE(test_rows_from_the_anchor_on_are_not_read),
+      IN_EVERY_PROFILE(test_a_shortlist_is_the_start_of_the_vocabulary),
   };
   return cmocka_run_group_tests(tests, load_backend, NULL);
 }

@@ -53,9 +53,10 @@ static void test_support_is_asked_without_weights(void **state) {
   const DflashModelDesc good = {.struct_size = sizeof good, .geometry = &geometry, .device = "cpu"};
   assert_int_equal(backend->supports(&good, &error), DFLASH_OK);
   DflashModelDesc desc = good;
-  desc.profile = DFLASH_PROFILE_I8;
-  REFUSES_AS(DFLASH_UNSUPPORTED, backend->supports(&desc, &error), "profile");
-  desc.profile = DFLASH_PROFILE_COUNT;
+  for (desc.profile = 0; desc.profile < DFLASH_PROFILE_COUNT; desc.profile++)
+    assert_int_equal(backend->supports(&desc, &error), DFLASH_OK);
+  REFUSES(backend->supports(&desc, &error), "profile");
+  desc.profile = -1;
   REFUSES(backend->supports(&desc, &error), "profile");
   desc = good;
   desc.device = "gpu0";
@@ -73,15 +74,50 @@ static void test_support_is_asked_without_weights(void **state) {
   REFUSES_AS(DFLASH_UNSUPPORTED, backend->supports(&desc, &error), "vocab");
 }
 
+/* The only matrix that is q4tp may be the head. */
+static void test_i8_wants_a_q4tp_matrix(void **state) {
+  (void)state;
+  TinyModel tiny;
+  tiny_open(&tiny, tiny_geometry_minimal(), 1);
+  DflashModelDesc desc = {
+      .struct_size = sizeof desc, .profile = DFLASH_PROFILE_I8, .geometry = &tiny.geometry, .weights = &tiny.weights};
+  DflashModel *model;
+  REFUSES_AS(DFLASH_UNSUPPORTED, backend->supports(&desc, &error), "q4tp");
+  REFUSES_AS(DFLASH_UNSUPPORTED, backend->model_open(&desc, &model, &error), "q4tp");
+  assert_null(model);
+  DflashWeights weights = tiny.weights;
+  weights.head.storage = DFLASH_STORAGE_Q4TP;
+  desc.weights = &weights;
+  assert_int_equal(backend->supports(&desc, &error), DFLASH_OK);
+  weights.head.data = NULL; /* no head */
+  REFUSES_AS(DFLASH_UNSUPPORTED, backend->supports(&desc, &error), "q4tp");
+  weights.layers = NULL;
+  REFUSES_AS(DFLASH_UNSUPPORTED, backend->supports(&desc, &error), "q4tp");
+  tiny_close(&tiny);
+}
+
 static void test_options_are_named_and_checked(void **state) {
   (void)state;
   const DflashGeometry geometry = tiny_geometry();
-  const DflashOption wrong[] = {{"thread", "2"},   {"threads", "0"},  {"threads", "257"}, {"threads", "two"},
-                                {"threads", "2x"}, {"threads", NULL}, {NULL, "2"},        {"threads", "-1"}};
+  const struct {
+    DflashOption option;
+    const char *part;
+  } wrong[] = {{{"thread", "2"}, "threads, order, fma, terms"},
+               {{"threads", "0"}, "1 to 256"},
+               {{"threads", "257"}, "1 to 256"},
+               {{"threads", "two"}, "1 to 256"},
+               {{"threads", "2x"}, "1 to 256"},
+               {{"threads", "-1"}, "1 to 256"},
+               {{"threads", NULL}, "value"},
+               {{NULL, "2"}, "key"},
+               {{"order", "sideways"}, "forward, backward, pairwise, lanes16, blocks128 or split3"},
+               {{"order", ""}, "forward"},
+               {{"fma", "2"}, "0 or 1"},
+               {{"terms", "together"}, "plain or apart"}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     const DflashModelDesc desc = {
-        .struct_size = sizeof desc, .geometry = &geometry, .options = &wrong[i], .option_count = 1};
-    REFUSES(backend->supports(&desc, &error), i == 0 ? "threads" : "");
+        .struct_size = sizeof desc, .geometry = &geometry, .options = &wrong[i].option, .option_count = 1};
+    REFUSES(backend->supports(&desc, &error), wrong[i].part);
   }
   const DflashModelDesc none = {.struct_size = sizeof none, .geometry = &geometry, .option_count = 1};
   REFUSES(backend->supports(&none, &error), "options");
@@ -114,6 +150,45 @@ static void test_stages_are_described(void **state) {
   REFUSES(backend->stage_info(model, DFLASH_STAGE_SELECT, 1, 5, &one, &error), "layer");
   REFUSES(backend->stage_info(model, DFLASH_STAGE_SELECT, 0, 0, &one, &error), "rows");
   backend->model_close(model);
+}
+
+static void check_path(int32_t profile, const char *key, const char *value, const char *part) {
+  DflashModel *model = tiny_model_as(backend, tiny_geometry(), profile, key, value);
+  DflashModelInfo info = {.struct_size = sizeof info};
+  assert_int_equal(backend->model_info(model, &info, &error), DFLASH_OK);
+  if (strstr(info.path, part) == NULL) fail_msg("\"%s\" does not say \"%s\"", info.path, part);
+  backend->model_close(model);
+}
+
+static void test_the_path_says_how_sums_are_taken(void **state) {
+  (void)state;
+  const char *orders[] = {"forward", "backward", "pairwise", "lanes16", "blocks128", "split3"};
+  for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
+    check_path(DFLASH_PROFILE_EXACT, "order", orders[i], orders[i]);
+  check_path(DFLASH_PROFILE_EXACT, NULL, NULL, "1 thread; sums forward, terms plain");
+  check_path(DFLASH_PROFILE_EXACT, "fma", "1", "forward with fma");
+  check_path(DFLASH_PROFILE_EXACT, "terms", "apart", "terms apart");
+  check_path(DFLASH_PROFILE_I8, NULL, NULL, "int8");
+  check_path(DFLASH_PROFILE_F16, NULL, NULL, "f16");
+  check_path(DFLASH_PROFILE_BF16, NULL, NULL, "bf16");
+}
+
+/* The stored bytes are what a block reads in every profile; only a q4tp product has another kernel in i8. */
+static void test_stages_are_described_in_every_profile(void **state) {
+  (void)state;
+  for (int32_t profile = 0; profile < DFLASH_PROFILE_COUNT; profile++) {
+    DflashModel *model = tiny_model_as(backend, tiny_geometry(), profile, NULL, NULL);
+    DflashStageInfo fc = {.struct_size = sizeof fc}, norm = {.struct_size = sizeof norm};
+    DflashStageInfo k = {.struct_size = sizeof k};
+    assert_int_equal(backend->stage_info(model, DFLASH_STAGE_CONTEXT_FC, 0, 5, &fc, &error), DFLASH_OK);
+    assert_int_equal(backend->stage_info(model, DFLASH_STAGE_FINAL_NORM, 0, 5, &norm, &error), DFLASH_OK);
+    assert_int_equal(backend->stage_info(model, DFLASH_STAGE_ATTN_K_PROJ, 0, 5, &k, &error), DFLASH_OK);
+    assert_int_equal(fc.weight_bytes, 64 * (6 * 16 + 4 + 4));
+    assert_int_equal(norm.weight_bytes, 64 * 4);
+    assert_int_equal(strstr(fc.path, "int8") != NULL, profile == DFLASH_PROFILE_I8);
+    assert_null(strstr(k.path, "int8")); /* f16 */
+    backend->model_close(model);
+  }
 }
 
 static void test_the_roofline_is_measured(void **state) {
@@ -226,7 +301,10 @@ int main(void) {
       cmocka_unit_test(test_it_describes_its_device),
       cmocka_unit_test(test_answers_end_where_the_caller_s_struct_ends),
       cmocka_unit_test(test_support_is_asked_without_weights),
+      cmocka_unit_test(test_i8_wants_a_q4tp_matrix),
       cmocka_unit_test(test_options_are_named_and_checked),
+      cmocka_unit_test(test_the_path_says_how_sums_are_taken),
+      cmocka_unit_test(test_stages_are_described_in_every_profile),
       cmocka_unit_test(test_stages_are_described),
       cmocka_unit_test(test_the_roofline_is_measured),
       cmocka_unit_test(test_weights_that_do_not_fit_are_named),

@@ -56,10 +56,10 @@ static int64_t count_of(const DflashGeometry *g, int stage) {
 }
 
 /* A capturing sequence after a push (of positions 6 to 26, the anchor at 29) and a cut block. */
-static void run_open(Run *run) {
+static void run_open(Run *run, int32_t profile) {
   run->geometry = tiny_geometry();
   const DflashGeometry *g = &run->geometry;
-  run->model = tiny_model(backend, *g, NULL);
+  run->model = tiny_model_as(backend, *g, profile, NULL, NULL);
   run->sequence = tiny_sequence(backend, run->model, DFLASH_SEQUENCE_CAPTURE);
   run->taps = tiny_draw("taps", PUSH_ROWS * dflash_geometry_tap_width(g));
   run->h = tiny_draw("h", BLOCK_ROWS * g->hidden);
@@ -156,19 +156,21 @@ static void check_stage(const Run *run, int stage, int64_t layer) {
 
 static void test_a_stage_alone_is_the_block_s(void **state) {
   (void)state;
-  Run run;
-  run_open(&run);
-  for (int stage = 0; stage < DFLASH_STAGE_COUNT; stage++) {
-    const int64_t layers = table[stage].scope == DFLASH_SCOPE_LAYER ? run.geometry.layers : 1;
-    for (int64_t layer = 0; layer < layers; layer++) check_stage(&run, stage, layer);
+  for (int32_t profile = 0; profile < DFLASH_PROFILE_COUNT; profile++) {
+    Run run;
+    run_open(&run, profile);
+    for (int stage = 0; stage < DFLASH_STAGE_COUNT; stage++) {
+      const int64_t layers = table[stage].scope == DFLASH_SCOPE_LAYER ? run.geometry.layers : 1;
+      for (int64_t layer = 0; layer < layers; layer++) check_stage(&run, stage, layer);
+    }
+    run_close(&run);
   }
-  run_close(&run);
 }
 
 static void test_every_stage_is_stamped_once_in_order(void **state) {
   (void)state;
   Run run;
-  run_open(&run);
+  run_open(&run, DFLASH_PROFILE_EXACT);
   enum { SPANS = 3 * 19 + 4 };
   DflashSpan spans[SPANS + 1];
   uint32_t count = 0;

@@ -282,26 +282,36 @@ const DflashBackend *tiny_backend(const char *path) {
   return entry == NULL ? NULL : entry();
 }
 
-DflashModel *tiny_model_open(const DflashBackend *backend, const TinyModel *tiny, const char *threads) {
-  const DflashOption option = {"threads", threads};
+DflashModel *tiny_model_open_as(const DflashBackend *backend, const TinyModel *tiny, int32_t profile, const char *key,
+                                const char *value) {
+  const DflashOption option = {key, value};
   const DflashModelDesc desc = {.struct_size = sizeof desc,
-                                .profile = DFLASH_PROFILE_EXACT,
+                                .profile = profile,
                                 .geometry = &tiny->geometry,
                                 .weights = &tiny->weights,
                                 .options = &option,
-                                .option_count = threads == NULL ? 0 : 1};
+                                .option_count = key == NULL ? 0 : 1};
   DflashModel *model;
   DflashError error = {0};
   if (backend->model_open(&desc, &model, &error) != DFLASH_OK) fail_msg("%s", error.message);
   return model;
 }
 
-DflashModel *tiny_model(const DflashBackend *backend, DflashGeometry geometry, const char *threads) {
+DflashModel *tiny_model_open(const DflashBackend *backend, const TinyModel *tiny, const char *threads) {
+  return tiny_model_open_as(backend, tiny, DFLASH_PROFILE_EXACT, threads == NULL ? NULL : "threads", threads);
+}
+
+DflashModel *tiny_model_as(const DflashBackend *backend, DflashGeometry geometry, int32_t profile, const char *key,
+                           const char *value) {
   TinyModel tiny;
   tiny_open(&tiny, geometry, 1);
-  DflashModel *model = tiny_model_open(backend, &tiny, threads);
+  DflashModel *model = tiny_model_open_as(backend, &tiny, profile, key, value);
   tiny_close(&tiny);
   return model;
+}
+
+DflashModel *tiny_model(const DflashBackend *backend, DflashGeometry geometry, const char *threads) {
+  return tiny_model_as(backend, geometry, DFLASH_PROFILE_EXACT, threads == NULL ? NULL : "threads", threads);
 }
 
 DflashSequence *tiny_sequence(const DflashBackend *backend, DflashModel *model, uint32_t flags) {

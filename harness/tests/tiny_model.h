@@ -33,8 +33,13 @@ double tiny_at(const DflashTensor *tensor, int64_t row, int64_t col);
 const DflashBackend *tiny_backend(const char *path);
 
 DflashModel *tiny_model_open(const DflashBackend *backend, const TinyModel *tiny, const char *threads);
+/* The same in a profile, with one option; key NULL: none. */
+DflashModel *tiny_model_open_as(const DflashBackend *backend, const TinyModel *tiny, int32_t profile, const char *key,
+                                const char *value);
 /* A model of the drawn weights, which are gone when it returns. */
 DflashModel *tiny_model(const DflashBackend *backend, DflashGeometry geometry, const char *threads);
+DflashModel *tiny_model_as(const DflashBackend *backend, DflashGeometry geometry, int32_t profile, const char *key,
+                           const char *value);
 DflashSequence *tiny_sequence(const DflashBackend *backend, DflashModel *model, uint32_t flags);
 
 /* A block's answers, all of them. */
