@@ -26,7 +26,7 @@ double dflash_half_shift(int32_t profile, const float *values, int64_t count) {
   for (int64_t i = 0; i < count; i++) max = fabsf(values[i]) > max ? fabsf(values[i]) : max;
   if (max == 0 || !isfinite(max)) return 1;
   int exponent;
-  double mantissa = frexp(max, &exponent); /* in [1/2, 1): 1/2 is a power of two, one binade below */
+  double mantissa = frexp((double)max, &exponent); /* in [1/2, 1): 1/2 is a power of two, one binade below */
   return ldexp(1, (int)fmin(126, 14 - exponent + (mantissa == 0.5)));
 }
 

@@ -43,7 +43,7 @@ static double score_variance(const DflashHead *head, int64_t j, double *both) {
  * sigma.
  */
 static double stretch(double p, double variance) {
-  double far = fmin(4 * sqrt(variance), 64), growth = expm1(far);
+  double far = fmin(4 * sqrt(variance), 300), growth = expm1(far);
   return variance > 0 ? fmax(1, growth / (far * (1 + p * growth))) : 1;
 }
 

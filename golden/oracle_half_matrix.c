@@ -22,7 +22,7 @@ static bool read_fields(DflashHalfMatrix *half, const DflashTensor *weights) {
     widest = fmaxf(widest, half->fields[i]);
   }
   int exponent;
-  frexp(widest, &exponent);
+  frexp((double)widest, &exponent);
   half->field_shift = ldexp(half->shift, -exponent); /* the largest product is at most the largest x times widest */
   return true;
 }

@@ -25,7 +25,7 @@ foreach(name oracle_i8 oracle_i8_scale)
 endforeach()
 
 # profiles f16 and bf16
-foreach(name oracle_half oracle_half_chain)
+foreach(name oracle_half oracle_half_attention oracle_half_chain)
   dflash_test(${name} LIBS dflash_golden)
   target_sources(test_${name} PRIVATE test_oracle_half_rows.c test_oracle_half_ways.c test_oracle_model.c
     test_oracle_f32.c)
