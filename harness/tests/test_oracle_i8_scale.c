@@ -108,7 +108,7 @@ static void test_moves(void **state) {
     for (int power = -7; power <= 0; power++) {
       char what[40];
       float deviation = (float)pow(10, power);
-      Stats stats = measure_moves(widths[i], deviation, widths[i] > 1000 ? 4 : 16);
+      Stats stats = measure_moves(widths[i], deviation, widths[i] > 1000 ? 2 : 14);
       snprintf(what, sizeof what, "%d columns, off by 1e%d", (int)widths[i], power);
       show(what, "all", &stats);
       if (stats.score > 0.7) fail_msg("%s: score %g", what, stats.score);
@@ -161,6 +161,11 @@ static void test_expected_moves(void **state) {
                squares);
   }
   free(x);
+}
+
+static void test_lambda(void **state) {
+  (void)state;
+  assert_true(DFLASH_I8_LAMBDA == DFLASH_LAMBDA);
 }
 
 /* On a half step a code changes every second time; six sigmas away it does not. */
@@ -306,8 +311,8 @@ static void test_chain(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_alone), cmocka_unit_test(test_moves),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_alone),          cmocka_unit_test(test_moves),
                                      cmocka_unit_test(test_expected_moves), cmocka_unit_test(test_half_steps),
-                                     cmocka_unit_test(test_chain)};
+                                     cmocka_unit_test(test_lambda),         cmocka_unit_test(test_chain)};
   return cmocka_run_group_tests_name("oracle_i8_scale", tests, NULL, NULL);
 }
