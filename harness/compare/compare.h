@@ -95,7 +95,9 @@ typedef struct DflashTokenVerdict {
   int outcome;       /* PASS, NEAR_TIE, MISMATCH, UNWRITTEN (an id out of range) */
   int64_t near_ties; /* rows decided within the error */
   int64_t row;       /* first wrong row, or first near tie; -1 */
-  double score;      /* largest |score - golden| / (lambda sigma + floor) where scores are given */
+  /* Largest |score - golden| / (lambda sigma + floor) where scores are given. Of a wrong token: how far the golden's
+   * decision is beyond lambda sigma of what was compared, in units of that; infinite where that is 0. */
+  double score;
   char message[256]; /* "row 3: chosen 517, golden 88, margin 0.021 is 41 times the error" */
 } DflashTokenVerdict;
 

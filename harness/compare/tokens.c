@@ -33,13 +33,22 @@ static bool ordered(const Judge *j, int32_t first, int32_t second) {
   return a > b || (a == b && first < second) || logits_tie(j, second, first);
 }
 
+/* The score of a decision that lies `gap` on the wrong side of the golden's: in units of what is allowed. */
+static double decided(double gap, double allowed) { return allowed > 0 ? gap / allowed : INFINITY; }
+
+static double logits_score(const Judge *j, int32_t winner, int32_t other) {
+  return decided((double)j->logits[winner] - (double)j->logits[other],
+                 allowance(logit_sigma(j, winner), logit_sigma(j, other)));
+}
+
 static bool contains(const int32_t *set, int64_t count, int32_t token) {
   for (int64_t i = 0; i < count; i++)
     if (set[i] == token) return true;
   return false;
 }
 
-__attribute__((format(printf, 3, 4))) static void wrong(Judge *j, int outcome, const char *format, ...) {
+/* score: of a failure. */
+__attribute__((format(printf, 4, 5))) static void wrong(Judge *j, int outcome, double score, const char *format, ...) {
   char text[200];
   va_list arguments;
   va_start(arguments, format);
@@ -52,12 +61,14 @@ __attribute__((format(printf, 3, 4))) static void wrong(Judge *j, int outcome, c
   }
   j->out->outcome = outcome;
   j->out->row = j->row;
+  if (dflash_outcome_is_failure(outcome)) j->out->score = score;
   snprintf(j->out->message, sizeof j->out->message, "draft row %lld: %s", (long long)j->row, text);
 }
 
 static bool id_in_range(Judge *j, const char *what, int32_t token) {
   if (token >= 0 && token < j->call->sizes.head_width) return true;
-  wrong(j, DFLASH_OUTCOME_UNWRITTEN, "%s %d is no token below %lld", what, token, (long long)j->call->sizes.head_width);
+  wrong(j, DFLASH_OUTCOME_UNWRITTEN, INFINITY, "%s %d is no token below %lld", what, token,
+        (long long)j->call->sizes.head_width);
   return false;
 }
 
@@ -66,9 +77,10 @@ static void judge_plain(Judge *j) {
   if (!id_in_range(j, "plain token", own) || own == golden) return;
   double gap = (double)j->logits[golden] - (double)j->logits[own];
   if (logits_tie(j, golden, own))
-    wrong(j, DFLASH_OUTCOME_NEAR_TIE, "plain token %d for %d, whose logit leads by %.3g", own, golden, gap);
+    wrong(j, DFLASH_OUTCOME_NEAR_TIE, 0, "plain token %d for %d, whose logit leads by %.3g", own, golden, gap);
   else
-    wrong(j, DFLASH_OUTCOME_MISMATCH, "plain token %d, golden %d leads by %.6g, the error is %.3g", own, golden, gap,
+    wrong(j, DFLASH_OUTCOME_MISMATCH, logits_score(j, golden, own),
+          "plain token %d, golden %d leads by %.6g, the error is %.3g", own, golden, gap,
           allowance(logit_sigma(j, golden), logit_sigma(j, own)) / DFLASH_LAMBDA);
 }
 
@@ -78,18 +90,20 @@ static bool judge_candidate(Judge *j, const int32_t *own, int64_t i) {
   int32_t token = own[i], cut = golden[j->top - 1];
   if (!id_in_range(j, "candidate", token)) return false;
   if (contains(own, i, token)) {
-    wrong(j, DFLASH_OUTCOME_MISMATCH, "candidate %d stands twice", token);
+    wrong(j, DFLASH_OUTCOME_MISMATCH, INFINITY, "candidate %d stands twice", token);
     return false;
   }
   if (!contains(golden, j->top, token)) {
     if (!logits_tie(j, cut, token)) {
-      wrong(j, DFLASH_OUTCOME_MISMATCH, "candidate %d is none of the %lld largest logits", token, (long long)j->top);
+      wrong(j, DFLASH_OUTCOME_MISMATCH, logits_score(j, cut, token), "candidate %d is none of the %lld largest logits",
+            token, (long long)j->top);
       return false;
     }
-    wrong(j, DFLASH_OUTCOME_NEAR_TIE, "candidate %d in place of one within the error of its logit", token);
+    wrong(j, DFLASH_OUTCOME_NEAR_TIE, 0, "candidate %d in place of one within the error of its logit", token);
   }
   if (i > 0 && !ordered(j, own[i - 1], token)) {
-    wrong(j, DFLASH_OUTCOME_MISMATCH, "candidate %d stands after %d, whose logit is smaller", token, own[i - 1]);
+    wrong(j, DFLASH_OUTCOME_MISMATCH, logits_score(j, token, own[i - 1]),
+          "candidate %d stands after %d, whose logit is smaller", token, own[i - 1]);
     return false;
   }
   return true;
@@ -133,16 +147,18 @@ static void judge_chosen(Judge *j) {
   bool known = contains(j->set, j->top, own);
   /* equal logits, given exactly, and equal scores: any arithmetic ties, and the first candidate wins */
   if (gap == 0 && j->sigma == NULL && j->logits[own] == j->logits[best]) {
-    wrong(j, DFLASH_OUTCOME_MISMATCH, "chosen %d ties with %d, which stands first", own, best);
+    wrong(j, DFLASH_OUTCOME_MISMATCH, INFINITY, "chosen %d ties with %d, which stands first", own, best);
     return;
   }
   if (!known && !logits_tie(j, j->set[j->top - 1], own))
-    wrong(j, DFLASH_OUTCOME_MISMATCH, "chosen %d is no candidate (golden %d)", own, best);
+    wrong(j, DFLASH_OUTCOME_MISMATCH, logits_score(j, j->set[j->top - 1], own), "chosen %d is no candidate (golden %d)",
+          own, best);
   else if (allowed > 0 && gap <= allowed)
-    wrong(j, DFLASH_OUTCOME_NEAR_TIE, "chosen %d for %d, whose score leads by %.3g, within the error", own, best, gap);
+    wrong(j, DFLASH_OUTCOME_NEAR_TIE, 0, "chosen %d for %d, whose score leads by %.3g, within the error", own, best,
+          gap);
   else
-    wrong(j, DFLASH_OUTCOME_MISMATCH, "chosen %d, golden %d leads by %.6g, the error is %.3g", own, best, gap,
-          allowed / DFLASH_LAMBDA);
+    wrong(j, DFLASH_OUTCOME_MISMATCH, decided(gap, allowed), "chosen %d, golden %d leads by %.6g, the error is %.3g",
+          own, best, gap, allowed / DFLASH_LAMBDA);
 }
 
 static void judge_scores(Judge *j) {
@@ -151,11 +167,11 @@ static void judge_scores(Judge *j) {
     double sigma, golden = candidate_score(j, j->set[i], &sigma);
     float own = j->call->scores[j->row * j->top + i];
     double score = isfinite(own) ? dflash_score((double)own, golden, sigma) : INFINITY;
-    if (score > j->out->score) j->out->score = score;
+    if (score > j->out->score && !dflash_outcome_is_failure(j->out->outcome)) j->out->score = score;
     if (!isfinite(own))
-      wrong(j, DFLASH_OUTCOME_NONFINITE, "score of candidate %lld is not finite", (long long)i);
+      wrong(j, DFLASH_OUTCOME_NONFINITE, INFINITY, "score of candidate %lld is not finite", (long long)i);
     else if (score > 1)
-      wrong(j, DFLASH_OUTCOME_MISMATCH, "score of candidate %d is %.9g, expected %.9g (score %.3g)", j->set[i],
+      wrong(j, DFLASH_OUTCOME_MISMATCH, score, "score of candidate %d is %.9g, expected %.9g (score %.3g)", j->set[i],
             (double)own, golden, score);
   }
 }

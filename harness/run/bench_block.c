@@ -82,11 +82,15 @@ static DflashStatus short_block(DflashBenchCase *bench, DflashError *error) {
 }
 
 DflashStatus dflash_bench_alternate(DflashBenchCase *bench, DflashError *error) {
-  double device, wall, cpu;
+  DflashCallTime best = {0}; /* the one that the clock covers best */
   DflashStatus status = DFLASH_OK;
-  for (int i = 0; status == DFLASH_OK && i < 3; i++) {
+  for (int i = 0; status == DFLASH_OK && i < 5; i++) {
+    DflashCallTime time = {0};
+    double cpu;
     status = short_block(bench, error);
-    if (status == DFLASH_OK) status = dflash_bench_block(bench, 0, &device, &wall, &cpu, error);
+    if (status == DFLASH_OK) status = dflash_bench_block(bench, 0, &time.device_ns, &time.wall_ns, &cpu, error);
+    if (i == 0 || time.device_ns * best.wall_ns > best.device_ns * time.wall_ns) best = time;
   }
-  return status;
+  bench->check = "clock";
+  return status == DFLASH_OK ? dflash_bench_check_cover(bench, best.device_ns, best.wall_ns, error) : status;
 }

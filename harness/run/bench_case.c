@@ -118,6 +118,8 @@ static DflashStatus prepare_timed(DflashBenchCase *bench, DflashError *error) {
   if (status == DFLASH_OK) status = dflash_bench_block(bench, DFLASH_BLOCK_STAMP, &device, &wall, &cpu, error);
   if (status == DFLASH_OK)
     status = s->backend->block_spans(bench->sequence, bench->spans, DFLASH_BENCH_SPANS, &bench->span_count, error);
+  bench->check = status == DFLASH_OK ? "spans" : bench->check;
+  if (status == DFLASH_OK && bench->span_count <= DFLASH_BENCH_SPANS) status = dflash_bench_check_whole(bench, error);
   if (status != DFLASH_OK) return status;
   DflashVerdict *verdict = dflash_verdict_add(&run->verdicts, DFLASH_MODE_CHAIN, DFLASH_STAGE_NONE, -1, "timed block");
   const DflashValue *logits = dflash_case_value(&run->c, DFLASH_STAGE_HEAD_LOGITS, 0);

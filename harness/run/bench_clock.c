@@ -33,6 +33,37 @@ DflashStatus dflash_bench_check_spans(const DflashBenchCase *bench, double devic
   return DFLASH_OK;
 }
 
+DflashStatus dflash_bench_check_cover(const DflashBenchCase *bench, double device_ns, double wall_ns,
+                                      DflashError *error) {
+  if (bench->clock != DFLASH_CLOCK_HOST || device_ns > 0.8 * wall_ns - 2e4) return DFLASH_OK;
+  return dflash_error_set(error, DFLASH_INTERNAL, "the backend's clock is not believable: %.0f ns in calls of %.0f",
+                          device_ns, wall_ns);
+}
+
+static bool has_span(const DflashBenchCase *bench, const DflashStageInfo *info) {
+  for (uint32_t i = 0; i < bench->span_count; i++) {
+    const DflashSpan *span = &bench->spans[i];
+    const DflashStageRow *row = dflash_stage_row(span->stage);
+    int64_t layer = row != NULL && row->scope == DFLASH_SCOPE_LAYER ? span->layer : 0;
+    if (row == NULL || layer < 0 || layer >= bench->run.session->geometry->layers) continue;
+    if (dflash_case_info(&bench->run, span->stage, layer)->dispatch == info->dispatch) return true;
+  }
+  return false;
+}
+
+DflashStatus dflash_bench_check_whole(const DflashBenchCase *bench, DflashError *error) {
+  int32_t stage;
+  int64_t layer;
+  char label[64];
+  for (int64_t i = 0; dflash_stage_walk(bench->run.session->geometry, i, &stage, &layer); i++) {
+    if (dflash_stage_row(stage)->rows == DFLASH_ROWS_CONTEXT) continue;
+    if (has_span(bench, dflash_case_info(&bench->run, stage, layer))) continue;
+    return dflash_error_set(error, DFLASH_INTERNAL, "%s is in no span of the stamped block, nor is its dispatch",
+                            dflash_stage_label(stage, layer, label));
+  }
+  return DFLASH_OK;
+}
+
 /* Samples that are all one number, though the calls around them differ and the clock could tell. */
 static bool stands_still(const DflashBenchCase *bench) {
   const double *device = dflash_samples_channel(&bench->samples, DFLASH_CHANNEL_DEVICE);
@@ -52,7 +83,5 @@ DflashStatus dflash_bench_check_samples(const DflashBenchCase *bench, DflashErro
   if (stands_still(bench))
     return dflash_error_set(error, DFLASH_INTERNAL, "the backend's clock stands still: %.0f ns in each of %lld calls",
                             device.median, (long long)bench->samples.n);
-  if (bench->clock != DFLASH_CLOCK_HOST || device.median > 0.8 * wall.median - 2e4) return DFLASH_OK;
-  return dflash_error_set(error, DFLASH_INTERNAL, "the backend's clock is not believable: %.0f ns in calls of %.0f",
-                          device.median, wall.median);
+  return dflash_bench_check_cover(bench, device.median, wall.median, error);
 }

@@ -17,7 +17,12 @@ DflashStatus dflash_bench_check_call(const DflashBenchCase *bench, const DflashC
 /* Spans of a stamped block of device_ns: known stages, in order of begin, none outside the block, none that ends before
  * it begins; on a host none that overlaps another. */
 DflashStatus dflash_bench_check_spans(const DflashBenchCase *bench, double device_ns, DflashError *error);
-/* All samples: the clock moves, and on a host it covers what the calls take but for entering and leaving them. */
+/* On a host the clock covers what calls take, but for entering and leaving them. */
+DflashStatus dflash_bench_check_cover(const DflashBenchCase *bench, double device_ns, double wall_ns,
+                                      DflashError *error);
+/* Every stage of the block lies in a span, its own or that of its dispatch. */
+DflashStatus dflash_bench_check_whole(const DflashBenchCase *bench, DflashError *error);
+/* All samples: the clock moves, and covers the calls' medians. */
 DflashStatus dflash_bench_check_samples(const DflashBenchCase *bench, DflashError *error);
 
 #endif

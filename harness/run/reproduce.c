@@ -44,8 +44,9 @@ static void append_selection(DflashText *text, const DflashRunOptions *o, const 
 
 char *dflash_reproduce_command(const DflashRunOptions *o, const DflashReproduce *what) {
   DflashText text = {0};
-  dflash_text_append(&text, "dflash-harness %s ", what->command);
-  append_quoted(&text, what->file);
+  dflash_text_append(&text, "dflash-harness %s", what->command);
+  if (what->file != NULL) dflash_text_append(&text, " ");
+  if (what->file != NULL) append_quoted(&text, what->file);
   append_option(&text, "backend", o->backend);
   append_option(&text, "backend-path", o->backend_path);
   append_option(&text, "device", o->device);

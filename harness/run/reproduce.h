@@ -5,11 +5,11 @@
 #include "run/options.h"
 
 typedef struct DflashReproduce {
-  const char *command; /* "verify" or "bench" */
-  const char *file, *case_name;
-  const char *stage; /* NULL: as it was asked for */
-  int64_t layer;     /* -1: none; counts with a stage only */
-  const char *mode;  /* NULL: as it was asked for */
+  const char *command;          /* "verify" or "bench" */
+  const char *file, *case_name; /* NULL: none */
+  const char *stage;            /* NULL: as it was asked for */
+  int64_t layer;                /* -1: none; counts with a stage only */
+  const char *mode;             /* NULL: as it was asked for */
 } DflashReproduce;
 
 /* With backend, device, profile and options as they were given. free() releases; NULL when memory is out. */

@@ -40,7 +40,7 @@ static void start(char **words, const ProgramLimits *limits, int out, int err) {
   if (limits->file_bytes > 0)
     setrlimit(RLIMIT_FSIZE, &(struct rlimit){(rlim_t)limits->file_bytes, (rlim_t)limits->file_bytes});
   signal(SIGSEGV, SIG_DFL);
-  execv(words[0], words);
+  execv(limits->program ? limits->program : words[0], words);
   _exit(126);
 }
 

@@ -30,6 +30,7 @@ typedef struct ProgramLimits {
   const char *kill_file;
   const char *variable;    /* "NAME=VALUE" set for it */
   const char *stdout_path; /* its stdout goes there */
+  const char *program;     /* another one than the harness */
 } ProgramLimits;
 
 /* Runs the program with the words of the formatted text, split at blanks, in the scratch folder; fails the test when it

@@ -1,0 +1,235 @@
+#include "run/sweep.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "compare/compare.h"
+#include "run/sweep_parts.h"
+#include "store/environment.h"
+#include "store/fields.h"
+#include "store/store.h"
+#include "time/clock.h"
+
+typedef struct Sweep {
+  const DflashSweepOptions *options;
+  DflashStore *store;
+  FILE *scores;
+  int64_t done, passed, failed, declined, not_trusted, not_run;
+  double elements, largest;
+  int exit; /* of what ends a sweep early; -1: nothing did */
+  DflashError error;
+  uint64_t begin;
+} Sweep;
+
+/* ---- console ---- */
+
+static void print_recipe(const cJSON *record) {
+  const cJSON *recipe = cJSON_GetObjectItem(record, "recipe");
+  char *text = recipe != NULL ? cJSON_PrintUnformatted(recipe) : NULL;
+  if (text != NULL) printf("    recipe: %s\n", text);
+  free(text);
+}
+
+/* The message names stage, mode, place and score. */
+static void print_first(const char *before, const cJSON *record) {
+  const cJSON *first = cJSON_GetObjectItem(record, "first");
+  printf("%s%s%s%s%s\n", before, first != NULL ? "case " : "", dflash_field_text(first, "case"),
+         first != NULL ? ": " : "", dflash_field_text(record, "message"));
+}
+
+static void print_failure(const cJSON *record) {
+  const cJSON *smallest = cJSON_GetObjectItem(record, "smallest");
+  printf("draw %.0f: %s\n", dflash_field_number(record, "draw"), dflash_field_text(record, "outcome"));
+  print_first("    ", record);
+  if (smallest != NULL) {
+    printf("    smallest that fails alike, after %.0f trials:\n", dflash_field_number(smallest, "trials"));
+    print_first("      ", smallest);
+  }
+  print_recipe(smallest != NULL ? smallest : record);
+  if (cJSON_GetObjectItem(record, "saved") != NULL) printf("    saved: %s\n", dflash_field_text(record, "saved"));
+  if (cJSON_GetObjectItem(record, "save_error") != NULL)
+    printf("    not saved: %s\n", dflash_field_text(record, "save_error"));
+  printf("    %s\n", dflash_field_text(record, "reproduce"));
+}
+
+static void print_other(const Sweep *sweep, const cJSON *record, bool declined) {
+  const DflashRunOptions *o = sweep->options->run;
+  if (o->quiet || (!o->verbose && !declined)) return;
+  printf("draw %.0f: %s%s%s", dflash_field_number(record, "draw"), declined ? "declined" : "",
+         declined ? ": " : dflash_field_text(record, "outcome"), declined ? dflash_field_text(record, "message") : "");
+  if (!declined)
+    printf(", %.0f elements, largest passing score %.3g", dflash_field_number(record, "elements"),
+           dflash_field_number(record, "largest_score"));
+  printf("\n");
+}
+
+/* ---- files ---- */
+
+static int keep(Sweep *sweep, cJSON *record) {
+  return sweep->store != NULL && dflash_store_record(sweep->store, record, &sweep->error) != DFLASH_OK;
+}
+
+/* Every row with what tells it from others, a line each. */
+static int write_scores(Sweep *sweep, const cJSON *record, const cJSON *scores) {
+  static const char *const members[] = {"backend", "profile", "seed", "draw", "outcome"};
+  const cJSON *row;
+  cJSON_ArrayForEach(row, scores) {
+    cJSON *line = cJSON_Duplicate(row, 1);
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+      cJSON_AddItemToObject(line, members[i], cJSON_Duplicate(cJSON_GetObjectItem(record, members[i]), 1));
+    char *text = dflash_record_line(line);
+    if (text != NULL) fprintf(sweep->scores, "%s\n", text);
+    free(text);
+    cJSON_Delete(line);
+  }
+  if (!ferror(sweep->scores) && fflush(sweep->scores) == 0) return 0;
+  dflash_error_set(&sweep->error, DFLASH_IO, "%s: cannot write", sweep->options->scores);
+  return 1;
+}
+
+/* ---- counting ---- */
+
+static void count(Sweep *sweep, const cJSON *record, int outcome) {
+  double largest = dflash_field_number(record, "largest_score");
+  sweep->done++;
+  sweep->elements += dflash_field_number(record, "elements");
+  if (largest > sweep->largest) sweep->largest = largest;
+  sweep->passed += outcome == DFLASH_OUTCOME_PASS;
+  sweep->failed += dflash_outcome_is_failure(outcome);
+  sweep->declined += outcome == DFLASH_OUTCOME_UNSUPPORTED || outcome == DFLASH_OUTCOME_UNAVAILABLE;
+  sweep->not_trusted += outcome == DFLASH_OUTCOME_NOT_TRUSTED;
+  sweep->not_run += outcome == DFLASH_OUTCOME_NOT_RUN;
+}
+
+/* A backend that is not there, or options that it does not know: no draw will run. */
+static int refuse(Sweep *sweep, const cJSON *record) {
+  sweep->exit = (int)dflash_field_number(record, "exit");
+  dflash_progress_done();
+  dflash_log(DFLASH_LOG_ERROR, "draw %.0f: %s", dflash_field_number(record, "draw"),
+             dflash_field_text(record, "message"));
+  return 1;
+}
+
+static int take(void *context, cJSON *record) {
+  Sweep *sweep = context;
+  if (cJSON_GetObjectItem(record, "exit") != NULL) return refuse(sweep, record);
+  int outcome = dflash_outcome_find(dflash_field_text(record, "outcome"));
+  cJSON *scores = cJSON_DetachItemFromObject(record, "scores");
+  count(sweep, record, outcome);
+  dflash_progress_done();
+  if (dflash_outcome_is_failure(outcome))
+    print_failure(record);
+  else
+    print_other(sweep, record, outcome == DFLASH_OUTCOME_UNSUPPORTED || outcome == DFLASH_OUTCOME_UNAVAILABLE);
+  fflush(stdout);
+  if (!sweep->options->run->quiet)
+    dflash_progress("sweep %" PRId64 "/%" PRId64 ", %" PRId64 " failed", sweep->done, sweep->options->count,
+                    sweep->failed);
+  int stop = keep(sweep, record);
+  if (!stop && sweep->scores != NULL) stop = write_scores(sweep, record, scores);
+  cJSON_Delete(scores);
+  return stop;
+}
+
+static int exit_of(const Sweep *sweep) {
+  bool missing = sweep->options->run->allow_missing;
+  if (sweep->failed > 0) return DFLASH_EXIT_WRONG;
+  if (sweep->exit >= 0)
+    return sweep->exit == DFLASH_EXIT_UNAVAILABLE && missing && sweep->passed == 0 ? DFLASH_EXIT_SKIPPED : sweep->exit;
+  if (sweep->passed > 0) return DFLASH_EXIT_OK;
+  if (sweep->not_trusted > 0) return DFLASH_EXIT_CANNOT_TELL;
+  if (sweep->declined > 0) return missing ? DFLASH_EXIT_SKIPPED : DFLASH_EXIT_UNAVAILABLE;
+  return DFLASH_EXIT_NOTHING;
+}
+
+/* ---- the run ---- */
+
+static DflashStatus open_files(Sweep *sweep, DflashError *error) {
+  const DflashSweepOptions *o = sweep->options;
+  DflashStoreOptions store = {.json_path = o->run->json};
+  if (o->run->json != NULL) {
+    DflashStatus status = dflash_store_open(&store, &sweep->store, error);
+    if (status != DFLASH_OK) return status;
+  }
+  if (o->scores == NULL) return DFLASH_OK;
+  sweep->scores = fopen(o->scores, "we");
+  if (sweep->scores == NULL) return dflash_error_set(error, DFLASH_IO, "%s: cannot open", o->scores);
+  return DFLASH_OK;
+}
+
+static void send_run(Sweep *sweep) {
+  cJSON *record = cJSON_CreateObject(), *environment = dflash_environment();
+  char tool[80];
+  snprintf(tool, sizeof tool, "dflash-harness %s", dflash_field_text(environment, "version"));
+  cJSON_AddStringToObject(record, "type", "run");
+  cJSON_AddStringToObject(record, "command", sweep->options->run->command);
+  cJSON_AddStringToObject(record, "tool", tool);
+  cJSON_AddStringToObject(record, "backend", sweep->options->run->backend);
+  cJSON_AddItemToObject(record, "environment", environment);
+  keep(sweep, record);
+  cJSON_Delete(record);
+}
+
+static void send_summary(Sweep *sweep, int exit, double elapsed_s) {
+  cJSON *record = cJSON_CreateObject();
+  cJSON_AddStringToObject(record, "type", "summary");
+  cJSON_AddNumberToObject(record, "draws", (double)sweep->done);
+  cJSON_AddNumberToObject(record, "passed", (double)sweep->passed);
+  cJSON_AddNumberToObject(record, "failed", (double)sweep->failed);
+  cJSON_AddNumberToObject(record, "skipped", (double)sweep->declined);
+  cJSON_AddNumberToObject(record, "not_run", (double)sweep->not_run);
+  cJSON_AddNumberToObject(record, "not_trusted", (double)sweep->not_trusted);
+  cJSON_AddNumberToObject(record, "elements", sweep->elements);
+  cJSON_AddNumberToObject(record, "largest_score", sweep->largest);
+  cJSON_AddNumberToObject(record, "exit", exit);
+  cJSON_AddNumberToObject(record, "elapsed_s", elapsed_s);
+  keep(sweep, record);
+  cJSON_Delete(record);
+}
+
+static void print_summary(const Sweep *sweep, int exit, double elapsed_s) {
+  const DflashSweepOptions *o = sweep->options;
+  if (o->run->quiet && exit == DFLASH_EXIT_OK) return;
+  printf("%" PRId64 " draws, seed %" PRIu64 ", %s, profile %s: %" PRId64 " passed, %" PRId64 " failed, %" PRId64
+         " declined",
+         sweep->done, o->seed, o->run->backend, dflash_profile_name(o->run->profile), sweep->passed, sweep->failed,
+         sweep->declined);
+  if (sweep->not_trusted + sweep->not_run > 0)
+    printf(", %" PRId64 " not trusted, %" PRId64 " not run", sweep->not_trusted, sweep->not_run);
+  printf("; %.3g elements compared, largest passing score %.3g; %.1f s; exit status %d\n", sweep->elements,
+         sweep->largest, elapsed_s, exit);
+}
+
+static int finish(Sweep *sweep) {
+  double elapsed_s = (double)(dflash_clock_ns() - sweep->begin) * 1e-9;
+  int exit = exit_of(sweep);
+  dflash_progress_done();
+  send_summary(sweep, exit, elapsed_s);
+  print_summary(sweep, exit, elapsed_s);
+  return exit;
+}
+
+int dflash_run_sweep(const DflashSweepOptions *options) {
+  Sweep sweep = {.options = options, .exit = -1, .begin = dflash_clock_ns()};
+  DflashError error = {0};
+  int exit = DFLASH_EXIT_OK;
+  DflashStatus status = open_files(&sweep, &error);
+  if (status == DFLASH_OK) {
+    send_run(&sweep);
+    status = dflash_sweep_jobs(options, take, &sweep, &error);
+    if (status == DFLASH_OK && sweep.error.status == DFLASH_OK) exit = finish(&sweep);
+  }
+  if (status == DFLASH_OK) error = sweep.error;
+  if (sweep.scores != NULL && fclose(sweep.scores) != 0 && error.status == DFLASH_OK)
+    dflash_error_set(&error, DFLASH_IO, "%s: cannot write", options->scores);
+  if (sweep.store != NULL) dflash_store_close(sweep.store, error.status == DFLASH_OK ? &error : NULL);
+  if (error.status == DFLASH_OK) return exit;
+  dflash_progress_done();
+  dflash_log(DFLASH_LOG_ERROR, "%s", error.message);
+  return dflash_status_exit(error.status);
+}
