@@ -83,9 +83,8 @@ static void forward_together(bool fused, const float *a, const float *b, int64_t
 
 void reference_dots(const Summation *how, const float *a, const float *b, int64_t stride, int64_t rows, int64_t count,
                     float *out) {
-  if (how->order == REFERENCE_ORDER_FORWARD)
-    for (int64_t r = 0; r < rows; r += TOGETHER)
-      forward_together(how->fused, a, b + r * stride, stride, rows - r, count, out + r);
-  else
-    for (int64_t r = 0; r < rows; r++) out[r] = reference_dot(how, a, b + r * stride, count);
+  int64_t r = 0;
+  for (; how->order == REFERENCE_ORDER_FORWARD && r + 1 < rows; r += TOGETHER)
+    forward_together(how->fused, a, b + r * stride, stride, rows - r, count, out + r);
+  for (; r < rows; r++) out[r] = reference_dot(how, a, b + r * stride, count);
 }

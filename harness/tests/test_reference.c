@@ -59,8 +59,9 @@ static void test_one_push_is_many_pushes(void **state) {
   Setup setup;
   setup_open(&setup, state);
   TinyAnswer whole = answer_in_pieces(&setup, 0, SETUP_ROWS, SETUP_ROWS);
-  const int64_t pieces[] = {1, 2, 31, 32, 33, 64, 65, 149};
-  for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
+  const int64_t pieces[] = {1, 33, 2, 31, 32, 64, 65, 149};
+  const size_t count = *(const int32_t *)*state == DFLASH_PROFILE_EXACT ? sizeof pieces / sizeof *pieces : 2;
+  for (size_t i = 0; i < count; i++)
     for (uint32_t flags = 0; flags <= DFLASH_SEQUENCE_CAPTURE; flags++) {
       TinyAnswer other = answer_in_pieces(&setup, flags, SETUP_ROWS, pieces[i]);
       tiny_answer_equal(&whole, &other);
