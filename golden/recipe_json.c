@@ -142,8 +142,7 @@ static DflashStatus read_integer(const cJSON *item, DflashRecipe *recipe, Dflash
   return dflash_error_set(error, DFLASH_INVALID_DATA,
                           "recipe: unknown member '%s'; known are generator, preset, set, geometry, seed, storage, "
                           "stress, cases, plans, rows, n_draft, head_width, context, profiles, weights, head, "
-                          "target_hash, allow_untrusted, "
-                          "about",
+                          "target_hash, allow_untrusted, about",
                           item->string);
 }
 
