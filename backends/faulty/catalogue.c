@@ -3,7 +3,7 @@
 
 DFLASH_BACKEND_EXPORT const DflashCatalogue *dflash_catalogue(void);
 
-enum { ROOM = 512 };
+enum { ROOM = 2048 };
 
 /* Made anew at each call, the same each time. */
 const DflashCatalogue *dflash_catalogue(void) {

@@ -58,15 +58,10 @@ static FaultContext forget(const FaultContext *context, int64_t pos) {
 static DflashStatus project(DflashSequence *sequence, int64_t pos, const float *taps, int64_t rows,
                             const FaultValues *values, DflashError *error) {
   const FaultFlow flow = {.values = values, .given = taps};
-  FaultCall call = {
-      .model = sequence->model,
-      .sequence = sequence,
-      .call = {.struct_size = sizeof call.call, .rows = rows, .position = pos},
-      .in_block = true,
-      .error = error,
-  };
   DflashStatus status = DFLASH_OK;
   for (int64_t i = 0; status == DFLASH_OK; i++) {
+    FaultCall call = {.model = sequence->model, .sequence = sequence, .in_block = true, .error = error};
+    call.call = (DflashStageCall){.struct_size = sizeof call.call, .rows = rows, .position = pos};
     if (!dflash_stage_walk(&sequence->model->geometry, i, &call.call.stage, &call.call.layer)) break;
     if (dflash_stage_row(call.call.stage)->rows != DFLASH_ROWS_CONTEXT) break;
     status = fault_flow_run(&call, &flow);
