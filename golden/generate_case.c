@@ -148,7 +148,7 @@ static DflashStatus find_plan(const DflashMaterial *m, const char *name, DflashC
 
 DflashStatus dflash_material_case(const DflashMaterial *material, const char *name, DflashPool *pool, DflashCase *c,
                                   DflashError *error) {
-  DflashCasePlan plan;
+  DflashCasePlan plan = {0};
   DflashStatus status = find_plan(material, name, &plan, error);
   if (status == DFLASH_OK) status = dflash_material_inputs(material, &plan, pool, c, error);
   if (status != DFLASH_OK) return status;

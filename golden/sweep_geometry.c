@@ -13,10 +13,10 @@ static int64_t common_divisor(int64_t a, int64_t b) { return b ? common_divisor(
 
 static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* ---- heads ---- */
+/* The least factor that makes a width a multiple of the step. */
+static int64_t fit_step(const Space *s, int64_t width) { return s->step / common_divisor(s->step, width); }
 
-/* kv_heads so that the width is a multiple of the step. */
-static int64_t fit_heads(const Space *s, int64_t width) { return s->step / common_divisor(s->step, width); }
+/* ---- heads ---- */
 
 static void draw_heads(const Space *s, DflashGeometry *g) {
   static const int64_t dims[] = {8, 16, 18, 24, 32, 64, 80, 96, 128, 256};
@@ -25,7 +25,7 @@ static void draw_heads(const Space *s, DflashGeometry *g) {
   for (int i = 0; i < 16; i++) {
     int64_t rep = DFLASH_DICE_PICK(s->dice, groups), kv = dflash_dice(s->dice, 1, 4);
     g->head_dim = DFLASH_DICE_PICK(s->dice, dims);
-    int64_t unit = fit_heads(s, rep * g->head_dim);
+    int64_t unit = fit_step(s, rep * g->head_dim);
     g->kv_heads = unit > 1 ? unit : kv;
     g->heads = rep * g->kv_heads;
     if (g->heads * g->head_dim <= widest) return;
@@ -43,7 +43,7 @@ static int64_t draw_columns(const Space *s) {
 
 /* The largest divisor of n that is not above most. */
 static int64_t divisor_below(int64_t n, int64_t most) {
-  while (n % most) most--;
+  while (most > 1 && n % most) most--;
   return most;
 }
 
@@ -57,8 +57,8 @@ static void draw_groups(const Space *s, DflashGeometry *g) {
   if (kind == 3) group = DFLASH_DICE_PICK(s->dice, odd);
   if (kind == 4) group = dflash_dice(s->dice, 2, 32);
   if (s->wide && group < 16) group *= 16;
-  int64_t unit = s->step * group / common_divisor(s->step, group);
-  if (unit <= g->hidden) g->hidden -= g->hidden % unit;
+  int64_t unit = group * fit_step(s, group);
+  if (unit > 0 && unit <= g->hidden) g->hidden -= g->hidden % unit;
   g->conv_group = divisor_below(g->hidden, least_of(group, g->hidden));
 }
 

@@ -21,6 +21,7 @@ typedef struct Command {
 static const Command commands[] = {
     {"verify", "is a backend right? every stage against a golden file", dflash_command_verify},
     {"bench", "how fast is it? every stage and the whole block, once it is right", dflash_command_bench},
+    {"sweep", "drawn goldens by the hundred, each verified in memory", dflash_command_sweep},
     {"golden", "make, inspect and check golden files", dflash_command_golden},
     {"list", "backends, devices, stages, presets, cases", dflash_command_list},
     {"selftest", "how good is this gate? every deliberate defect planted and looked for", dflash_command_selftest},
