@@ -51,6 +51,8 @@ const float *fault_conv_source_circular(const FaultCall *call, const float *x, i
                                         int64_t channel);
 const float *fault_conv_source_tile(const FaultCall *call, const float *x, int64_t row, int64_t tap, int64_t channel);
 const float *fault_conv_source_stale(const FaultCall *call, const float *x, int64_t row, int64_t tap, int64_t channel);
+const float *fault_conv_source_sequence(const FaultCall *call, const float *x, int64_t row, int64_t tap,
+                                        int64_t channel);
 
 /* faults_conv_residual.c */
 float fault_conv_residual_f16(const FaultCall *call, const float *h, int64_t row, int64_t channel);

@@ -176,3 +176,11 @@ const float *fault_conv_source_stale(const FaultCall *call, const float *x, int6
   if (row >= tap || !call->in_block) return at(call, x, row - tap, channel);
   return before_first(call, &call->sequence->previous, row - tap, channel);
 }
+
+/* A shared buffer holds the rows of the block that another sequence ran last. */
+const float *fault_conv_source_sequence(const FaultCall *call, const float *x, int64_t row, int64_t tap,
+                                        int64_t channel) {
+  const DflashSequence *last = call->model->last;
+  if (row >= tap || !call->in_block || last == NULL || last == call->sequence) return at(call, x, row - tap, channel);
+  return before_first(call, &last->block, row - tap, channel);
+}

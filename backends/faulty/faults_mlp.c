@@ -96,7 +96,7 @@ const Fault faults_mlp[] = {
                              "sigmoid as exp(x) / (1 + exp(x)): infinity over infinity", "gates above 88")},
      .knobs = &(const FaultAct){.act = fault_act_overflow},
      .stage = fault_mlp_act},
-    {.defect = {FAULT_DEFECT("silu-exp-f16", "numerics", "mlp.act", "tiny/main stress-gates/main", "D091 generic",
+    {.defect = {FAULT_DEFECT("silu-exp-f16", "numerics", "mlp.act", "tiny/main", "D091 generic",
                              "the exponential in f16", "any block; gates below -11 overflow")},
      .knobs = &(const FaultAct){.act = fault_act_exp_f16},
      .stage = fault_mlp_act},

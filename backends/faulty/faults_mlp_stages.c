@@ -1,8 +1,10 @@
 /* The mlp and the final norm: other layers' weights, other inputs, part of a sum, old buffers. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "backends/faulty/faults_mlp.h"
+#include "base/error.h"
 
 DflashStatus fault_other_stage(FaultCall *call) {
   const FaultOther *other = call->model->fault->knobs;
@@ -89,20 +91,19 @@ static float *fuse(FaultCall *call) {
 }
 
 DflashStatus fault_mlp_index(FaultCall *call) {
-  const int64_t mask = 0x7ff, width = fault_width(call);
+  const int64_t mask = 0x7ff, width = fault_width(call), rows = fault_rows(call);
   if (call->call.stage != DFLASH_STAGE_MLP_ACT) return fault_base(call);
   const float *fused = fuse(call);
-  if (fused == NULL) return DFLASH_OUT_OF_MEMORY;
-  FaultCall row = *call;
-  row.call.rows = 1;
-  for (int64_t r = 0; r < fault_rows(call); r++) {
-    row.call.inputs[0] = fused + (r * 2 * width & mask);
-    row.call.inputs[1] = row.call.inputs[0] + width;
-    row.call.output = call->call.output + r * width;
-    const DflashStatus status = fault_base(&row);
-    if (status != DFLASH_OK) return status;
+  float *gate = fault_scratch(call, 3, rows * width), *up = fault_scratch(call, 4, rows * width);
+  if (fused == NULL || gate == NULL || up == NULL) return DFLASH_OUT_OF_MEMORY;
+  for (int64_t r = 0; r < rows; r++) {
+    const float *row = fused + (r * 2 * width & mask);
+    memcpy(gate + r * width, row, (size_t)width * sizeof *gate);
+    memcpy(up + r * width, row + width, (size_t)width * sizeof *up);
   }
-  return DFLASH_OK;
+  call->call.inputs[0] = gate;
+  call->call.inputs[1] = up;
+  return fault_base(call);
 }
 
 DflashStatus fault_mlp_act(FaultCall *call) {
@@ -124,19 +125,28 @@ DflashStatus fault_final_twice(FaultCall *call) {
   return once != NULL ? fault_base(call) : DFLASH_OUT_OF_MEMORY;
 }
 
-/* Slot 3 keeps a block's rows, behind how many there are. */
+/* The final rows of the last block of a model. */
+typedef struct StaleRows {
+  int64_t count;
+  float values[];
+} StaleRows;
+
 DflashStatus fault_final_stale(FaultCall *call) {
   const DflashStatus status = fault_base(call);
   if (status != DFLASH_OK || call->call.stage != DFLASH_STAGE_FINAL_NORM || !call->in_block) return status;
   const int64_t width = fault_width(call), count = fault_rows(call) * width;
-  float *kept = fault_scratch(call, 3, 1 + call->model->geometry.block * width);
-  if (kept == NULL) return DFLASH_OUT_OF_MEMORY;
-  const bool serves = kept[0] == (float)fault_rows(call);
+  StaleRows *stale = call->model->fault_data;
+  if (stale == NULL) {
+    stale = calloc(1, sizeof *stale + (size_t)(call->model->geometry.block * width) * sizeof *stale->values);
+    if (stale == NULL) return dflash_error_set(call->error, DFLASH_OUT_OF_MEMORY, "faulty: no memory for rows");
+    call->model->fault_data = stale;
+  }
+  const bool serves = stale->count == count;
   for (int64_t i = 0; i < count; i++) {
     const float value = call->call.output[i];
-    if (serves) call->call.output[i] = kept[1 + i];
-    kept[1 + i] = value;
+    if (serves) call->call.output[i] = stale->values[i];
+    stale->values[i] = value;
   }
-  kept[0] = (float)fault_rows(call);
+  stale->count = count;
   return DFLASH_OK;
 }

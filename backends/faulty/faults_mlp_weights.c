@@ -13,7 +13,7 @@ static DflashStatus shorten(const char *name, DflashTensor *tensor, int64_t give
   if (!ends_with(name, "post_attention_layernorm.weight")) return DFLASH_OK;
   float *gain = fault_alter_f32(tensor, error);
   if (gain == NULL) return DFLASH_OUT_OF_MEMORY;
-  for (int64_t i = given; i < tensor->shape[0]; i++) gain[i] = gain[given - 1];
+  for (int64_t i = given > 0 ? given : 1; i < tensor->shape[0]; i++) gain[i] = gain[i - 1];
   return DFLASH_OK;
 }
 

@@ -35,6 +35,7 @@ int32_t fault_previous_strides(const FaultCall *call, int64_t row, const int32_t
 int32_t fault_previous_two_back(const FaultCall *call, int64_t row, const int32_t *chosen, const int32_t *candidates);
 int32_t fault_previous_own(const FaultCall *call, int64_t row, const int32_t *chosen, const int32_t *candidates);
 int32_t fault_previous_round(const FaultCall *call, int64_t row, const int32_t *chosen, const int32_t *candidates);
+DflashStatus fault_walk_on(FaultCall *call); /* fault_select_stage, then keeps what fault_previous_round reads */
 float fault_term_swapped(FaultCall *call, int64_t row, int32_t previous, int32_t candidate, const float *hidden);
 float fault_term_ungated(FaultCall *call, int64_t row, int32_t previous, int32_t candidate, const float *hidden);
 float fault_term_no_previous(FaultCall *call, int64_t row, int32_t previous, int32_t candidate, const float *hidden);
@@ -54,6 +55,6 @@ DflashStatus fault_tokens_plain(FaultCall *call);    /* plain is what was chosen
 DflashStatus fault_tokens_first_id(FaultCall *call); /* only the first candidate of a row is written */
 DflashStatus fault_tokens_padding(FaultCall *call);  /* candidates below 0 give way to padding lanes */
 DflashStatus fault_tokens_negative(FaultCall *call); /* candidates below 0 give way to id -1 */
-DflashStatus fault_tokens_late(FaultCall *call);     /* now and then the last chosen token is the plain one */
+DflashStatus fault_tokens_late(FaultCall *call);     /* now and then the chosen tokens are the plain ones */
 
 #endif

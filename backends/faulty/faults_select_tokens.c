@@ -19,14 +19,14 @@ DflashStatus fault_tokens_plain(FaultCall *call) {
 DflashStatus fault_tokens_first_id(FaultCall *call) {
   const int64_t top = call->model->geometry.selector_top;
   if (call->call.stage != DFLASH_STAGE_SELECT || call->call.tokens->candidates == NULL) return fault_base(call);
-  int32_t *written = call->call.tokens->candidates;
   DflashTokens tokens = *call->call.tokens;
+  FaultCall aside = *call;
+  aside.call.tokens = &tokens;
   tokens.candidates = (int32_t *)fault_scratch(call, 2, call->call.n_draft * top);
   if (tokens.candidates == NULL) return DFLASH_OUT_OF_MEMORY;
-  call->call.tokens = &tokens;
-  const DflashStatus status = fault_base(call);
+  const DflashStatus status = fault_base(&aside);
   for (int64_t row = 0; status == DFLASH_OK && row < call->call.n_draft; row++)
-    written[row * top] = tokens.candidates[row * top];
+    call->call.tokens->candidates[row * top] = tokens.candidates[row * top];
   return status;
 }
 
@@ -60,7 +60,6 @@ DflashStatus fault_tokens_negative(FaultCall *call) { return pad(call, -1, 0); }
 DflashStatus fault_tokens_late(FaultCall *call) {
   const DflashStatus status = fault_base(call);
   if (status != DFLASH_OK || call->call.stage != DFLASH_STAGE_SELECT || !fault_now_and_then(call)) return status;
-  const int64_t last = call->call.n_draft - 1;
-  call->call.tokens->chosen[last] = call->call.tokens->plain[last];
+  memcpy(call->call.tokens->chosen, call->call.tokens->plain, (size_t)call->call.n_draft * sizeof(int32_t));
   return DFLASH_OK;
 }

@@ -1,5 +1,8 @@
 /* The walk: the token before, the selector's term, the choice. */
+#include <stdlib.h>
+
 #include "backends/faulty/faults_select.h"
+#include "base/error.h"
 
 static int32_t chosen_before(const FaultCall *call, int64_t row, const int32_t *chosen) {
   return row > 0 ? chosen[row - 1] : (int32_t)call->call.anchor_token;
@@ -58,12 +61,21 @@ int32_t fault_previous_own(const FaultCall *call, int64_t row, const int32_t *ch
   return candidates[row * call->model->geometry.selector_top];
 }
 
-/* The first row walks from the last draft of the block before. */
+/* The first row walks from the last draft of the block before, which the sequence keeps. */
 int32_t fault_previous_round(const FaultCall *call, int64_t row, const int32_t *chosen, const int32_t *candidates) {
+  const int32_t *last = call->in_block ? call->sequence->fault_data : NULL;
   (void)candidates;
-  if (row > 0 || !call->in_block || call->sequence->blocks < 2) return chosen_before(call, row, chosen);
-  const int64_t drafts = call->sequence->before.n_draft;
-  return call->sequence->tokens.chosen[drafts - 1];
+  return row == 0 && last != NULL ? *last : chosen_before(call, row, chosen);
+}
+
+DflashStatus fault_walk_on(FaultCall *call) {
+  const DflashStatus status = fault_select_stage(call);
+  if (status != DFLASH_OK || call->call.stage != DFLASH_STAGE_SELECT || !call->in_block) return status;
+  if (call->sequence->fault_data == NULL) call->sequence->fault_data = malloc(sizeof(int32_t));
+  int32_t *last = call->sequence->fault_data;
+  if (last == NULL) return dflash_error_set(call->error, DFLASH_OUT_OF_MEMORY, "faulty: no memory for a token");
+  *last = call->call.tokens->chosen[call->call.n_draft - 1];
+  return DFLASH_OK;
 }
 
 /* sum((P[p] * gate) * C[c]) by any two codebooks; a gate of NULL is one of ones. */
@@ -117,7 +129,7 @@ float fault_term_row_before(FaultCall *call, int64_t row, int32_t previous, int3
 }
 
 float fault_term_modulo(FaultCall *call, int64_t row, int32_t previous, int32_t candidate, const float *hidden) {
-  const int32_t narrow = (int32_t)(call->model->geometry.vocab / 2);
+  const int32_t narrow = (int32_t)((call->model->geometry.vocab + 1) / 2);
   (void)row;
   return right_term(call, previous % narrow, candidate % narrow, hidden);
 }

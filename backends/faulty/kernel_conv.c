@@ -28,7 +28,7 @@ static float source_at(const Conv *c, int64_t row, int64_t tap, int64_t channel)
   const float *source = row >= tap ? c->x + (row - tap) * c->hidden + channel : NULL;
   if (c->knobs->source != NULL) source = c->knobs->source(c->call, c->x, row, tap, channel);
   if (source == NULL) return 0;
-  return c->knobs->residual_inside ? *source + c->h[source - c->x] : *source;
+  return c->knobs->residual_inside && c->h != NULL ? *source + c->h[source - c->x] : *source;
 }
 
 static float multiply_add(const Conv *c, float a, float b, float sum) {
@@ -68,7 +68,7 @@ DflashStatus fault_kernel_conv(FaultCall *call, const FaultConv *knobs) {
                      .x = stage->inputs[after ? 1 : 0],
                      .h = after ? stage->inputs[0] : NULL,
                      .side = after,
-                     .taps = knobs->taps != 0 ? knobs->taps : g->conv_kernel,
+                     .taps = knobs->taps != 0 && knobs->taps < g->conv_kernel ? knobs->taps : g->conv_kernel,
                      .hidden = g->hidden};
   for (int64_t r = 0; r < stage->rows; r++)
     for (int64_t i = 0; i < g->hidden; i++) stage->output[r * g->hidden + i] = conv_at(&conv, r, i);

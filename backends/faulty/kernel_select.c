@@ -112,6 +112,7 @@ DflashStatus fault_kernel_select(FaultCall *call, const FaultSelect *knobs) {
   if (s.candidates == NULL) s.candidates = (int32_t *)fault_scratch(call, SLOT_CANDIDATES, lists);
   if (s.scores == NULL) s.scores = fault_scratch(call, SLOT_SCORES, lists);
   if (s.gate == NULL || s.successor == NULL || s.candidates == NULL || s.scores == NULL) return DFLASH_OUT_OF_MEMORY;
+  if (s.width < s.top) s.width = s.top;
   for (int64_t row = 0; row < call->call.n_draft; row++) {
     const DflashStatus status = select_row(&s, row);
     if (status != DFLASH_OK) return status;
