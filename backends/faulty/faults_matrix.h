@@ -30,7 +30,7 @@ float fault_sum_without_tail_64(const FaultCall *call, int64_t out, const float 
 float fault_sum_without_tail_32(const FaultCall *call, int64_t out, const float *w, const float *x, int64_t count);
 float fault_sum_in_f16(const FaultCall *call, int64_t out, const float *w, const float *x, int64_t count);
 float fault_sum_in_bf16(const FaultCall *call, int64_t out, const float *w, const float *x, int64_t count);
-float fault_sum_cut(const FaultCall *call, int64_t out, const float *w, const float *x, int64_t count);
+float fault_sum_towards_zero(const FaultCall *call, int64_t out, const float *w, const float *x, int64_t count);
 float fault_sum_last_twice(const FaultCall *call, int64_t out, const float *w, const float *x, int64_t count);
 float fault_sum_tf32_thrice(const FaultCall *call, int64_t out, const float *w, const float *x, int64_t count);
 void fault_round_row_tf32(const FaultCall *call, int64_t row, float *x, int64_t count);
@@ -45,6 +45,7 @@ void fault_last_row_only(const FaultCall *call, float *x, int64_t rows, int64_t 
 void fault_output_f16(const FaultCall *call, float *x, int64_t rows, int64_t width);
 void fault_row_blocks_swapped(const FaultCall *call, float *x, int64_t rows, int64_t width);
 void fault_scale_left_over(const FaultCall *call, float *x, int64_t rows, int64_t width);
+void fault_lengths_swapped(const FaultCall *call, float *x, int64_t rows, int64_t width);
 void fault_last_width_lost(const FaultCall *call, float *x, int64_t rows, int64_t width);
 void fault_head_order(const FaultCall *call, float *x, int64_t rows, int64_t width);
 

@@ -32,6 +32,13 @@ void fault_scale_left_over(const FaultCall *call, float *x, int64_t rows, int64_
   for (int64_t i = 0; rows > 1 && i < rows * width; i++) x[i] *= 0.5F;
 }
 
+/* Rows and columns change places in the parameters: as many channels are computed as there are rows. */
+void fault_lengths_swapped(const FaultCall *call, float *x, int64_t rows, int64_t width) {
+  (void)call;
+  for (int64_t r = 0; r < rows; r++)
+    for (int64_t i = rows; i < width; i++) x[r * width + i] = 0;
+}
+
 /* Rows are written a channel short: the last keeps what the channel before it has. */
 void fault_last_width_lost(const FaultCall *call, float *x, int64_t rows, int64_t width) {
   (void)call;

@@ -43,15 +43,10 @@ static float cut(double value) {
   return fabs((double)rounded) > fabs(value) ? nextafterf(rounded, 0) : rounded;
 }
 
-/* Steps of 8 products, every partial sum cut, over all columns. */
-float fault_sum_cut(const FaultCall *call, int64_t out, const float *w, const float *x, int64_t count) {
+float fault_sum_towards_zero(const FaultCall *call, int64_t out, const float *w, const float *x, int64_t count) {
   float sum = 0;
   (void)call, (void)out;
-  for (int64_t i = 0; i < count; i += 8) {
-    double step = sum;
-    for (int64_t k = i; k < count && k < i + 8; k++) step += (double)w[k] * x[k];
-    sum = cut(step);
-  }
+  for (int64_t i = 0; i < count; i++) sum = cut(sum + (double)w[i] * x[i]);
   return sum;
 }
 

@@ -90,8 +90,8 @@ void fault_q4tp_ladder_direct(float lo, float step, float rungs[FAULT_Q4TP_RUNGS
 }
 
 static void ladder(float lo, float step, float rungs[FAULT_Q4TP_RUNGS]) {
-  const float factor = (float)exp2(step);
-  rungs[0] = (float)exp2(lo);
+  const float factor = (float)exp2((double)step);
+  rungs[0] = (float)exp2((double)lo);
   for (int c = 1; c < FAULT_Q4TP_RUNGS; c++) rungs[c] = rungs[c - 1] * factor;
 }
 

@@ -44,6 +44,11 @@ target_link_libraries(test_reference_profiles PRIVATE dflash_model)
 set_tests_properties(reference_calls PROPERTIES ENVIRONMENT "ASAN_OPTIONS=allocator_may_return_null=1")
 
 # kernels of the faulty backend
+set(faulty_folder ${PROJECT_SOURCE_DIR}/backends/faulty)
+dflash_test(faulty_kernels_a LABELS backend LIBS dflash_model ${CMAKE_DL_LIBS})
+target_sources(test_faulty_kernels_a PRIVATE tiny_model.c ${faulty_folder}/kernel_matrix.c
+  ${faulty_folder}/kernel_matrix_i8.c ${faulty_folder}/kernel_norm.c ${faulty_folder}/stage.c ${faulty_folder}/weights.c
+  ${faulty_folder}/values.c ${faulty_folder}/check.c)
 dflash_test(faulty_kernels_b LABELS backend LIBS dflash_model ${CMAKE_DL_LIBS})
 target_sources(test_faulty_kernels_b PRIVATE tiny_model.c ${PROJECT_SOURCE_DIR}/backends/faulty/kernel_attention.c)
 dflash_test(faulty_kernels_c LABELS backend LIBS dflash_model ${CMAKE_DL_LIBS})
