@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "oracle_attention.h"
 #include "oracle_internal.h"
+#include "oracle_likeness.h"
 #include "oracle_math.h"
 
 typedef struct Scratch {
@@ -16,6 +17,7 @@ typedef struct Scratch {
 typedef struct Job {
   const DflashOracleCall *call;
   Scratch *scratch; /* [threads] */
+  double *likeness; /* [rows] */
 } Job;
 
 /* Context rows [*begin, *end) that the block's row sees. */
@@ -50,6 +52,7 @@ static void gather(const DflashOracleCall *call, DflashHead *head, int64_t row, 
   head->keys = 0;
   for (int64_t j = begin; j < end; j++) add_key(head, call, sigmas, 3, 4, j * width + kv);
   for (int64_t j = 0; j < call->sizes.rows; j++) add_key(head, call, sigmas, 1, 2, j * width + kv);
+  head->context = end - begin;
   head->q = call->inputs[0] + q;
   head->half = call->half;
   head->q_sigma = at(sigmas[0], q);
@@ -76,6 +79,7 @@ static void run_heads(void *context, int64_t begin, int64_t end, int worker) {
   int64_t heads = call->geometry->heads, dim = call->geometry->head_dim;
   for (int64_t item = begin; item < end; item++) {
     gather(call, &s->head, item / heads, item % heads);
+    s->head.likeness = call->chain && call->sigmas[2] ? job->likeness : NULL;
     attend(&s->head);
     if (dflash_oracle_scaled(call)) dflash_head_scale_run(&s->scale, &s->head);
     for (int64_t i = 0; i < dim; i++) {
@@ -109,11 +113,17 @@ static void scratch_close(Scratch *s) {
 
 DflashStatus dflash_oracle_attention(const DflashOracleCall *call, DflashError *error) {
   int threads = dflash_pool_threads(call->pool);
-  Job job = {call, dflash_alloc((size_t)threads, sizeof *job.scratch)};
-  bool open = job.scratch != NULL;
+  Job job = {.call = call,
+             .scratch = dflash_alloc((size_t)threads, sizeof *job.scratch),
+             .likeness = dflash_alloc((size_t)call->sizes.rows, sizeof *job.likeness)};
+  bool open = job.scratch != NULL && job.likeness != NULL;
+  if (open)
+    dflash_likeness(call->inputs[2], call->sizes.rows, call->geometry->kv_heads * call->geometry->head_dim,
+                    job.likeness);
   for (int i = 0; open && i < threads; i++) open = scratch_open(&job.scratch[i], call);
   if (open) dflash_pool_run(call->pool, call->sizes.rows * call->geometry->heads, 1, run_heads, &job);
   for (int i = 0; job.scratch && i < threads; i++) scratch_close(&job.scratch[i]);
   free(job.scratch);
+  free(job.likeness);
   return open ? DFLASH_OK : dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "oracle: no memory for attention");
 }

@@ -12,16 +12,20 @@ typedef struct DflashHead {
   const float *q, *q_sigma;                   /* [dim]; a sigma of NULL is exact */
   const float **k, **v, **k_sigma, **v_sigma; /* [keys] rows of dim */
   double *score, *p;                          /* [keys] */
+  int64_t context;                            /* so many keys are of the context; the others are the block's rows */
+  const double *likeness;                     /* [rows] of the block's v; NULL: its rows have no errors */
   double *mix;                                /* [dim] */
   const struct DflashHalf *half;              /* in profiles of 16 bits, else NULL */
 } DflashHead;
+
+enum { DFLASH_HEAD_CHANNELS = 15 };
 
 /* Working memory of the scale, one a worker. */
 typedef struct DflashHeadScale {
   DflashTiles tiles;
   double *own, *inherited;             /* [dim], variances */
   double *score_own, *score_inherited; /* [keys], variances of a score (own: in roundings) */
-  double *channel;                     /* [9 * dim] sums over keys */
+  double *channel;                     /* [DFLASH_HEAD_CHANNELS * dim] sums over keys */
   double *left, *right;                /* [padded dim * DFLASH_PANEL] weighted keys, centred values, by channel */
   double *covariance;                  /* [padded dim * padded dim] of k and v under p */
   double query_stretch;                /* of the queries' deviation, 1 to first order */

@@ -9,15 +9,16 @@
 #include "oracle_half.h"
 #include "oracle_math.h"
 
-enum { CHANNEL_SUMS = 8 };
+enum { CHANNEL_SUMS = 8, SHARED_SUMS = 13 };
 
 /* Sums over keys, by channel; centred is p (v - o). */
 typedef struct Channels {
-  double *scored, *scored_inherited; /* centred^2 times the score's variance */
-  double *values;                    /* p^2 var(v) */
-  double *squares;                   /* (p v)^2 */
-  double *running, *path;            /* sum p v so far, and the squares of it */
-  double *drift, *drift_max;         /* sum of centred so far, and its largest square */
+  double *scored, *scored_inherited;     /* centred^2 times the score's variance */
+  double *values;                        /* p^2 var(v) */
+  double *squares;                       /* (p v)^2 */
+  double *running, *path;                /* sum p v so far, and the squares of it */
+  double *drift, *drift_max;             /* sum of centred so far, and its largest square */
+  double *scored_shared, *values_shared; /* deviations that rows which are alike bring in common */
 } Channels;
 
 typedef struct Softmax {
@@ -30,7 +31,7 @@ bool dflash_head_scale_open(DflashHeadScale *s, int64_t dim, int64_t keys) {
   s->tiles = dflash_tiles();
   s->own = dflash_alloc((size_t)dim, 2 * sizeof(double));
   s->score_own = dflash_alloc((size_t)keys, 2 * sizeof(double));
-  s->channel = dflash_alloc((size_t)dim, (CHANNEL_SUMS + 1) * sizeof(double));
+  s->channel = dflash_alloc((size_t)dim, DFLASH_HEAD_CHANNELS * sizeof(double));
   s->left = dflash_alloc(padded, DFLASH_PANEL * sizeof(double));
   s->right = dflash_alloc(padded, DFLASH_PANEL * sizeof(double));
   s->covariance = dflash_alloc(padded, padded * sizeof(double));
@@ -62,20 +63,33 @@ static void score_variances(DflashHeadScale *s, const DflashHead *head, double m
   }
 }
 
+/* What the key's errors have in common with those of other rows of the block. */
+static void add_shared(const DflashHead *head, const Channels *sums, int64_t j, double like, double deviation) {
+  const float *v = head->v[j], *sigma = head->v_sigma[j];
+  double p = head->p[j] * like;
+  for (int64_t i = 0; i < head->dim; i++) {
+    sums->scored_shared[i] += p * (v[i] - head->mix[i]) * deviation;
+    if (sigma) sums->values_shared[i] += p * (double)sigma[i];
+  }
+}
+
 static void add_key(const DflashHeadScale *s, const DflashHead *head, const Channels *sums, int64_t j) {
   double p = head->p[j], own = s->score_own[j], inherited = s->score_inherited[j];
   const float *v = head->v[j], *sigma = head->v_sigma[j];
+  double like = head->likeness && j >= head->context ? head->likeness[j - head->context] : 0;
+  if (like > 0) add_shared(head, sums, j, like, sqrt(inherited));
+  double apart = 1 - like * like;
   for (int64_t i = 0; i < head->dim; i++) {
     double term = p * v[i], centred = p * (v[i] - head->mix[i]);
     sums->scored[i] += centred * centred * own;
-    sums->scored_inherited[i] += centred * centred * inherited;
+    sums->scored_inherited[i] += centred * centred * inherited * apart;
     sums->squares[i] += term * term;
     sums->running[i] += term;
     sums->path[i] += sums->running[i] * sums->running[i];
     sums->drift[i] += centred;
     sums->drift_max[i] = fmax(sums->drift_max[i], sums->drift[i] * sums->drift[i]);
   }
-  for (int64_t i = 0; sigma && i < head->dim; i++) sums->values[i] += p * p * ((double)sigma[i] * sigma[i]);
+  for (int64_t i = 0; sigma && i < head->dim; i++) sums->values[i] += p * p * ((double)sigma[i] * sigma[i]) * apart;
 }
 
 /* How many different rows v has, by a hash of their bits. */
@@ -168,7 +182,10 @@ static Channels sum_channels(DflashHeadScale *s, const DflashHead *head) {
   int64_t n = head->dim;
   double *at = s->channel;
   memset(at, 0, (size_t)(CHANNEL_SUMS * n) * sizeof *at);
-  Channels sums = {at, at + n, at + 2 * n, at + 3 * n, at + 4 * n, at + 5 * n, at + 6 * n, at + 7 * n};
+  double *shared = at + SHARED_SUMS * n;
+  memset(shared, 0, (size_t)(2 * n) * sizeof *shared);
+  Channels sums = {at,         at + n,     at + 2 * n, at + 3 * n, at + 4 * n,
+                   at + 5 * n, at + 6 * n, at + 7 * n, shared,     shared + n};
   for (int64_t j = 0; j < head->keys; j++) add_key(s, head, &sums, j);
   return sums;
 }
@@ -188,7 +205,8 @@ void dflash_head_scale_run(DflashHeadScale *s, const DflashHead *head) {
     double online = rescales * ((DFLASH_FUNCTION(4) + 1) * sums.drift_max[i] + 2 * o * o);
     double roundings = sums.scored[i] + numerator + softmax.denominator * o * o + online + 2 * o * o;
     s->own[i] = DFLASH_ROUNDING * roundings + dflash_golden_rounding(o) + (squares > 0 ? n * DFLASH_FLUSH : 0);
-    s->inherited[i] = sums.scored_inherited[i] + sums.values[i];
+    s->inherited[i] = sums.scored_inherited[i] + sums.values[i] + sums.scored_shared[i] * sums.scored_shared[i] +
+                      sums.values_shared[i] * sums.values_shared[i];
   }
   add_constants(s, head);
   add_query(s, head);

@@ -11,6 +11,7 @@ foreach(name oracle oracle_scale oracle_exact oracle_select evaluate)
   target_sources(test_${name} PRIVATE test_oracle_model.c test_oracle_f32.c test_oracle_naive.c)
 endforeach()
 set_tests_properties(evaluate PROPERTIES LABELS "golden")
+dflash_test(oracle_likeness LIBS dflash_golden)
 
 # golden make, as a user runs it
 dflash_test(golden_make LIBS dflash_load LABELS cli TIMEOUT 300)
