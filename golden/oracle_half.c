@@ -139,6 +139,14 @@ static bool gives_half(const DflashOracleCall *call) {
   }
 }
 
+/* Weights on the way from taps to V are not of the format: half of V's variance may then come from rounding them. */
+static bool rounds_weights(const DflashOracleCall *call) {
+  int32_t format = call->profile == DFLASH_PROFILE_BF16 ? DFLASH_STORAGE_BF16 : DFLASH_STORAGE_F16;
+  const DflashTensor *fc = dflash_stage_weight(call->weights, DFLASH_STAGE_CONTEXT_FC, 0);
+  const DflashTensor *v = dflash_stage_weight(call->weights, DFLASH_STAGE_ATTN_V_PROJ, call->layer);
+  return fc->storage != format || v->storage != format;
+}
+
 /* One scale: what the inputs bring counts in full, as it does in the chain. */
 static DflashStatus run_pass(Passes *p, const float *const sigmas[], float *value, float *out,
                              DflashStatus (*compute)(const DflashOracleCall *call, DflashError *error),
@@ -170,6 +178,7 @@ DflashStatus dflash_oracle_half(const DflashOracleCall *call,
                                 DflashError *error) {
   Passes passes = {.call = call, .half = {.profile = call->profile, .unit = dflash_half_unit(call->profile)}};
   passes.half.output = gives_half(call);
+  if (call->stage == DFLASH_STAGE_ATTN_MIX) passes.half.shared = rounds_weights(call) ? 0.5 : 0;
   if (dflash_stage_is_matrix(call->stage) || (!call->alone && !call->chain)) { /* products keep both scales apart */
     DflashOracleCall copy = *call;
     copy.half = &passes.half;

@@ -15,6 +15,7 @@ typedef struct DflashHalf {
   int32_t profile;
   double unit;                       /* dflash_half_unit */
   bool output;                       /* the stage gives values of 16 bits */
+  double shared;                     /* share of what varies in V that rounded weights bring, the same for every key */
   bool rounded[DFLASH_STAGE_INPUTS]; /* this pass's implementation rounds the input on entry */
   double shift[DFLASH_STAGE_INPUTS]; /* ... after it multiplied by this power of two */
 } DflashHalf;
@@ -97,6 +98,14 @@ bool dflash_half_exact(const DflashHalf *half, const DflashExactSum *sum);
 /* How a norm's r, 1 / sqrt(mean(x^2) + eps), shrinks when x varies: to 1 / sqrt(mean(x^2) + mean(sigma^2) + eps). 1
  * where there is no half or no sigma. */
 double dflash_half_shrink(const DflashHalf *half, const float *sigma, int64_t n, double r);
+
+/* Variance that a sum's terms bring to it, given the terms' squares. Errors as large as the terms are not independent:
+ * below f16's numbers everything is lost at once. So the share that is lost also counts in the sum as a whole. */
+static inline double dflash_half_lost(const DflashHalf *half, double inherited, double squares, double sum) {
+  if (half->profile != DFLASH_PROFILE_F16) return inherited;
+  double share = squares > 0 ? fmin(1, inherited / squares) : 0;
+  return fmax(inherited, share * share * sum * sum);
+}
 
 /* Stretches score and query variances past the first order. */
 void dflash_half_scores(DflashHeadScale *scale, const DflashHead *head);

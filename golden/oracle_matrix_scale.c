@@ -103,7 +103,8 @@ static void put_half(const DflashMatrix *m, const DflashMatrixElement *e, int64_
   if (m->half.fields) rounded_x *= dflash_repeats(x->nonzero, x->distinct * e->weight->distinct);
   exact = exact && e->rounded_weights == 0 && dflash_half_kept(m->call->half, e->value);
   double own = own_variance(m, e) + e->rounded_weights + output;
-  dflash_half_put(m->call, at, e->value, own, rounded_x, e->inherited, exact);
+  double inherited = dflash_half_lost(m->call->half, e->inherited, e->squares, e->value);
+  dflash_half_put(m->call, at, e->value, own, rounded_x, inherited, exact);
 }
 
 void dflash_matrix_finish(const DflashMatrix *m, const DflashMatrixElement *e) {

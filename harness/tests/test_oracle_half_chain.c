@@ -124,7 +124,7 @@ static void measure_scores(Chain *chain, const HalfWay *way, const DflashCase *f
     int32_t candidate = tokens->candidates[at];
     int32_t previous = row > 0 ? tokens->chosen[row - 1] : (int32_t)chain->golden.anchor_token;
     float golden = (float)tokens->scores[at];
-    float got = half_score(way, &chain->model.set.weights, logits[row * g->vocab + candidate],
+    float got = half_score(way, &chain->model.set.weights, logits[row * chain->golden.sizes.head_width + candidate],
                            hidden + row * g->selector_rank, g->selector_rank, previous, candidate);
     stats_measure(stats, &got, &golden, &sigma[at], 1);
   }
@@ -194,7 +194,8 @@ static void test_outliers(void **state) {
 
 static void test_sharp_attention(void **state) {
   (void)state;
-  Drawn drawn = {" sharp", drawn_geometry(), DFLASH_STORAGE_BF16, 200, 8, 1};
+  Drawn drawn = {" sharp", drawn_geometry(), DFLASH_STORAGE_BF16, 200, 6, 1};
+  drawn.geometry.layers = 2;
   check_both(&drawn);
 }
 

@@ -45,7 +45,7 @@ static float round_scaled(const HalfWay *way, float *x, int64_t count) {
   for (int64_t i = 0; i < count; i++) max = fmaxf(max, fabsf(x[i]));
   if (way->profile == F16 && max > 0) {
     while (max * scale > 0x1p14f) scale /= 2;
-    while (max * scale * 2 <= 0x1p14f) scale *= 2;
+    while (max * scale * 2 <= 0x1p14f && scale < 0x1p126f) scale *= 2;
   }
   for (int64_t i = 0; i < count; i++) x[i] = to_half(way, x[i] * scale);
   return 1 / scale;
