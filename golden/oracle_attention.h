@@ -24,6 +24,7 @@ enum { DFLASH_HEAD_CHANNELS = 15 };
 typedef struct DflashHeadScale {
   DflashTiles tiles;
   double *own, *inherited;             /* [dim], variances */
+  double *from_values;                 /* [dim], the part of inherited that V brings */
   double *score_own, *score_inherited; /* [keys], variances of a score (own: in roundings) */
   double *channel;                     /* [DFLASH_HEAD_CHANNELS * dim] sums over keys */
   double *left, *right;                /* [padded dim * DFLASH_PANEL] weighted keys, centred values, by channel */

@@ -29,14 +29,14 @@ typedef struct Softmax {
 bool dflash_head_scale_open(DflashHeadScale *s, int64_t dim, int64_t keys) {
   size_t padded = (size_t)((dim + DFLASH_TILE - 1) / DFLASH_TILE * DFLASH_TILE);
   s->tiles = dflash_tiles();
-  s->own = dflash_alloc((size_t)dim, 2 * sizeof(double));
+  s->own = dflash_alloc((size_t)dim, 3 * sizeof(double));
   s->score_own = dflash_alloc((size_t)keys, 2 * sizeof(double));
   s->channel = dflash_alloc((size_t)dim, DFLASH_HEAD_CHANNELS * sizeof(double));
   s->left = dflash_alloc(padded, DFLASH_PANEL * sizeof(double));
   s->right = dflash_alloc(padded, DFLASH_PANEL * sizeof(double));
   s->covariance = dflash_alloc(padded, padded * sizeof(double));
   if (!s->own || !s->score_own || !s->channel || !s->left || !s->right || !s->covariance) return false;
-  s->inherited = s->own + dim;
+  s->inherited = s->own + dim, s->from_values = s->inherited + dim;
   s->score_inherited = s->score_own + keys;
   return true;
 }
@@ -205,8 +205,8 @@ void dflash_head_scale_run(DflashHeadScale *s, const DflashHead *head) {
     double online = rescales * ((DFLASH_FUNCTION(4) + 1) * sums.drift_max[i] + 2 * o * o);
     double roundings = sums.scored[i] + numerator + softmax.denominator * o * o + online + 2 * o * o;
     s->own[i] = DFLASH_ROUNDING * roundings + dflash_golden_rounding(o) + (squares > 0 ? n * DFLASH_FLUSH : 0);
-    s->inherited[i] = sums.scored_inherited[i] + sums.values[i] + sums.scored_shared[i] * sums.scored_shared[i] +
-                      sums.values_shared[i] * sums.values_shared[i];
+    s->from_values[i] = sums.values[i] + sums.values_shared[i] * sums.values_shared[i];
+    s->inherited[i] = sums.scored_inherited[i] + sums.scored_shared[i] * sums.scored_shared[i] + s->from_values[i];
   }
   add_constants(s, head);
   add_query(s, head);

@@ -7,7 +7,6 @@
 
 /* Sums over keys, by channel. Known: the error itself, of rounding just that operand. */
 typedef struct Channels {
-  double *values, *merged;       /* p^2 var(v); the same with the p of equal rows added up */
   double *squares, *power;       /* (p v)^2, p v^2 */
   double *varied;                /* p var(v) */
   double *p_plain, *p_centred;   /* var(p) v^2, var(p) (v - o)^2 */
@@ -95,25 +94,11 @@ static void add_key(const DflashHead *head, const Channels *sums, int64_t j, dou
   }
 }
 
-/* merged[j]: the p of a run of keys with equal values, at the first of them; 0 at the others. Rows that a block repeats
- * have the same errors. */
-static void merge_equal(const DflashHead *head, double *merged) {
-  size_t bytes = (size_t)head->dim * sizeof(float);
-  for (int64_t j = head->keys - 1; j >= 0; j--) {
-    merged[j] = head->p[j];
-    if (j + 1 == head->keys || memcmp(head->v[j], head->v[j + 1], bytes) != 0) continue;
-    merged[j] += merged[j + 1];
-    merged[j + 1] = 0;
-  }
-}
-
-static void add_values(const DflashHead *head, const Channels *sums, int64_t j, double merged) {
+static void add_values(const DflashHead *head, const Channels *sums, int64_t j) {
   const float *v = head->v[j], *sigma = head->v_sigma[j];
   double p = head->p[j];
   for (int64_t i = 0; i < head->dim; i++) {
     double variance = sigma ? (double)sigma[i] * sigma[i] : 0;
-    sums->values[i] += p * p * variance;
-    sums->merged[i] += merged * merged * variance;
     sums->squares[i] += p * v[i] * (p * v[i]);
     sums->power[i] += p * v[i] * v[i];
     sums->varied[i] += p * variance;
@@ -124,8 +109,8 @@ static Channels open_channels(DflashHeadScale *s, const DflashHead *head) {
   int64_t n = head->dim;
   double *at = s->channel;
   memset(at, 0, (size_t)(DFLASH_HEAD_CHANNELS * n) * sizeof *at);
-  Channels sums = {at,         at + n,     at + 2 * n, at + 3 * n,  at + 4 * n,  at + 5 * n, at + 6 * n,
-                   at + 7 * n, at + 8 * n, at + 9 * n, at + 10 * n, at + 11 * n, at + 12 * n};
+  Channels sums = {at,         at + n,     at + 2 * n, at + 3 * n, at + 4 * n, at + 5 * n,
+                   at + 6 * n, at + 7 * n, at + 8 * n, at + 9 * n, at + 10 * n};
   for (int64_t i = 0; i < n; i++) sums.least[i] = INFINITY, sums.most[i] = -INFINITY;
   return sums;
 }
@@ -166,20 +151,19 @@ static double common_part(const DflashHead *head, const Channels *sums) {
 
 /* Whatever the scores are off by, the output stays among the values: half their range is a bound on its deviation. */
 void dflash_half_attention(DflashHeadScale *s, const DflashHead *head) {
-  double max = largest_p(head), *merged = s->score_own, known_q;
+  double max = largest_p(head), known_q;
   Denominators denominators = {0, 0};
   Channels sums = open_channels(s, head);
-  merge_equal(head, merged);
   for (int64_t j = 0; j < head->keys; j++) {
     add_key(head, &sums, j, max, &denominators);
-    add_values(head, &sums, j, merged[j]);
+    add_values(head, &sums, j);
   }
   double shared = head->half->rounded[2] ? 0 : head->half->shared * common_part(head, &sums);
   for (int64_t i = 0; i < head->dim; i++) {
     double o = head->mix[i], bound = square(sums.most[i] - sums.least[i]) / 4;
     double own = query_variance(s, head, i, &known_q);
-    double scores = fmax(s->inherited[i] - sums.values[i], square(known_q) + square(sums.known_k[i]));
-    double values = dflash_half_lost(head->half, sums.merged[i], sums.squares[i], o);
+    double scores = fmax(s->inherited[i] - s->from_values[i], square(known_q) + square(sums.known_k[i]));
+    double values = dflash_half_lost(head->half, s->from_values[i], sums.squares[i], o);
     values = fmax(values, shared * sums.varied[i]);
     s->own[i] += fmin(own, bound) + p_variance(&sums, i, o, denominators) + dflash_half_output(head->half, o);
     s->inherited[i] = fmin(scores, bound) + fmax(values, square(sums.known_v[i]));
