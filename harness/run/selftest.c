@@ -77,6 +77,7 @@ static void list(const DflashSelfTest *test) {
 static void close_test(DflashSelfTest *test) {
   dflash_self_goldens_close(&test->goldens);
   if (test->trials != NULL) munmap(test->trials, (size_t)TRIALS_MOST * sizeof *test->trials);
+  if (test->rates != NULL) munmap(test->rates, (size_t)(test->defect_count + 1) * sizeof *test->rates);
   free(test->defects);
   dflash_backend_unload(&test->loaded);
 }
@@ -92,6 +93,7 @@ int dflash_run_selftest(const DflashSelftestOptions *options) {
     status = plan(&test, &error);
     dflash_progress_done();
     if (status == DFLASH_OK) status = dflash_self_run_all(&test, &error);
+    if (status == DFLASH_OK && options->draws > 0) status = dflash_self_draw_all(&test, &error);
     if (status == DFLASH_OK) exit = dflash_self_report(&test);
   }
   if (status != DFLASH_OK) {

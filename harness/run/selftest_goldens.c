@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "golden/oracle.h"
 #include "golden/shapes.h"
 #include "run/selftest_parts.h"
 
@@ -49,19 +48,6 @@ static DflashStatus find_shape(DflashSelfGoldens *goldens, const char *name, int
   return DFLASH_OK;
 }
 
-/* The case as another profile sees it: values where they differ, and the profile's scales. */
-static DflashStatus take_profile(const DflashMaterial *material, int32_t profile, DflashCase *c, DflashError *error) {
-  if (profile == DFLASH_PROFILE_EXACT) return DFLASH_OK;
-  const DflashEvaluate evaluate = {.geometry = dflash_material_geometry(material),
-                                   .weights = dflash_material_weights(material),
-                                   .profile = profile,
-                                   .scales_alone = true,
-                                   .scales_chain = true,
-                                   .values = true};
-  DflashStatus status = dflash_case_to_profile(c, evaluate.geometry, profile, error);
-  return status == DFLASH_OK ? dflash_evaluate_case(&evaluate, c, error) : status;
-}
-
 static DflashStatus make(DflashSelfGoldens *goldens, DflashSelfGolden *golden, DflashError *error) {
   char shape[64];
   const char *slash = strchr(golden->name, '/');
@@ -73,7 +59,9 @@ static DflashStatus make(DflashSelfGoldens *goldens, DflashSelfGolden *golden, D
   const DflashMaterial *material = goldens->shapes[golden->shape].material;
   status = dflash_material_case(material, slash + 1, NULL, &golden->c, error);
   golden->ready = status == DFLASH_OK;
-  if (status == DFLASH_OK) status = take_profile(material, golden->profile, &golden->c, error);
+  if (status == DFLASH_OK)
+    status = dflash_trial_profile(dflash_material_geometry(material), dflash_material_weights(material),
+                                  golden->profile, &golden->c, error);
   return status == DFLASH_OK ? status : dflash_error_prefix(error, "golden %s", golden->name);
 }
 

@@ -50,6 +50,13 @@ typedef struct DflashSelfTrial {
   DflashError error; /* when nothing could be judged */
 } DflashSelfTrial;
 
+/* Over drawn goldens. */
+typedef struct DflashSelfRate {
+  int64_t tried, found, broken;
+} DflashSelfRate;
+
+enum { DFLASH_SELF_NOT_TRIED, DFLASH_SELF_PASSED, DFLASH_SELF_FOUND, DFLASH_SELF_BROKEN };
+
 typedef struct DflashSelfTest {
   const DflashSelftestOptions *options;
   DflashLoaded loaded;
@@ -57,7 +64,8 @@ typedef struct DflashSelfTest {
   int64_t defect_count;
   DflashSelfGoldens goldens;
   DflashSelfTrial *trials; /* shared with the workers */
-  int64_t trial_count, trial_capacity;
+  int64_t trial_count;
+  DflashSelfRate *rates; /* [defect_count + 1], the last is the base's; shared with the workers; NULL: no draws */
 } DflashSelfTest;
 
 /* The selected part of the backend's catalogue; a backend without one is DFLASH_UNSUPPORTED. */
@@ -66,6 +74,13 @@ DflashStatus dflash_self_catalogue(DflashSelfTest *test, DflashError *error);
 void dflash_self_run(const DflashSelfTest *test, const DflashMaterial *material, DflashSelfTrial *trial);
 /* All trials, `jobs` processes side by side. */
 DflashStatus dflash_self_run_all(DflashSelfTest *test, DflashError *error);
+/* The options of a run with this defect (NULL: none). */
+DflashRunOptions dflash_self_options(const DflashSelfTest *test, const DflashDefect *defect, int32_t profile, bool end);
+/* Runs work(test, w) in process w of as many as there are jobs, and waits for all. */
+DflashStatus dflash_self_workers(const DflashSelfTest *test, void (*work)(const DflashSelfTest *, int64_t),
+                                 DflashError *error);
+/* Every defect on every draw. */
+DflashStatus dflash_self_draw_all(DflashSelfTest *test, DflashError *error);
 /* Found at all: something failed. At its stage: and the first divergence is where the catalogue says. */
 bool dflash_self_found(const DflashSelfTrial *trial);
 bool dflash_self_placed(const DflashSelfTrial *trial);

@@ -155,6 +155,41 @@ static DflashStatus write_records(const DflashSelfTest *test, DflashError *error
   return status == DFLASH_OK ? closed : status;
 }
 
+/* Shares of the draws on which each defect was found; those below a twentieth with the golden that finds them. */
+static void print_rates(const DflashSelfTest *test) {
+  DflashTable table = {.columns = "lrrll"};
+  dflash_table_head(&table, "defect,draws,found,share,golden that finds it");
+  int64_t alarms = test->rates[test->defect_count].found, correct = test->rates[test->defect_count].tried;
+  for (int64_t i = 0; i < test->defect_count; i++) {
+    const DflashDefect *d = test->defects[i];
+    const DflashSelfRate *r = &test->rates[i];
+    if (d->lawful) {
+      alarms += r->found;
+      correct += r->tried;
+      continue;
+    }
+    bool rare = r->tried == 0 || 20 * r->found < r->tried;
+    dflash_table_cell(&table, DFLASH_COLOUR_NONE, "%s", d->id);
+    dflash_table_cell(&table, DFLASH_COLOUR_NONE, "%lld", (long long)r->tried);
+    dflash_table_cell(&table, DFLASH_COLOUR_NONE, "%lld", (long long)r->found);
+    dflash_table_cell(&table, DFLASH_COLOUR_NONE, "%.1f%%",
+                      r->tried > 0 ? 100.0 * (double)r->found / (double)r->tried : 0);
+    dflash_table_cell(&table, DFLASH_COLOUR_NONE, "%s%s", rare ? d->goldens : "", d->timing ? " (timing)" : "");
+  }
+  dflash_table_print(&table, stdout, 2, false);
+  printf("over %lld drawn goldens: %lld false alarms in %lld correct runs\n", (long long)test->options->draws,
+         (long long)alarms, (long long)correct);
+}
+
+static int64_t drawn_alarms(const DflashSelfTest *test) {
+  int64_t alarms = 0;
+  for (int64_t i = 0; test->rates != NULL && i <= test->defect_count; i++) {
+    bool correct = i == test->defect_count || test->defects[i]->lawful;
+    alarms += test->rates[i].broken + (correct ? test->rates[i].found : 0);
+  }
+  return alarms;
+}
+
 static void print_summary(const Summary *s) {
   const Counts *c = &s->all;
   printf("mutation score: %lld of %lld defects found, %lld at the stage (%.1f%%); from end values %lld of %lld"
@@ -173,10 +208,12 @@ int dflash_self_report(const DflashSelfTest *test) {
   DflashError error = {0};
   summarise(test, &s);
   bool good = s.all.found == s.all.defects && s.alarms == 0 && s.broken == 0 && s.all.end_found == s.all.end &&
-              100 * s.all.placed >= 95 * s.all.defects && s.smallest >= 2 && s.largest <= 0.7;
+              100 * s.all.placed >= 95 * s.all.defects && s.smallest >= 2 && s.largest <= 0.7 &&
+              drawn_alarms(test) == 0;
   if (!test->options->run->quiet || !good) {
     if (s.all.defects > 0) print_table(&s);
     for (int64_t i = 0; i < test->trial_count; i++) print_trial(&test->trials[i], test->options->run->verbose);
+    if (test->rates != NULL) print_rates(test);
     print_summary(&s);
   }
   DflashStatus status = write_records(test, &error);

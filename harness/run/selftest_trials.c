@@ -41,20 +41,19 @@ static void set_option(DflashRunOptions *o, const char *key, const char *value) 
 }
 
 /* Which modes: what ships is judged in all of them; of end values there is nothing to enter alone. */
-static unsigned modes_of(const DflashSelfTest *test, const DflashSelfTrial *trial) {
-  if (trial->end) return 1u << DFLASH_MODE_CHAIN | 1u << DFLASH_MODE_LOCAL;
+static unsigned modes_of(const DflashSelfTest *test, bool end) {
+  if (end) return 1u << DFLASH_MODE_CHAIN | 1u << DFLASH_MODE_LOCAL;
   if (test->options->run->modes != 0) return test->options->run->modes;
   return 1u << DFLASH_MODE_ALONE | 1u << DFLASH_MODE_CHAIN;
 }
 
-void dflash_self_run(const DflashSelfTest *test, const DflashMaterial *material, DflashSelfTrial *trial) {
-  const DflashDefect *defect = trial->defect;
+DflashRunOptions dflash_self_options(const DflashSelfTest *test, const DflashDefect *defect, int32_t profile,
+                                     bool end) {
   DflashRunOptions o = *test->options->run;
-  const DflashCase *c = &trial->golden->c;
-  o.profile = trial->golden->profile;
-  o.modes = modes_of(test, trial);
+  o.profile = profile;
+  o.modes = modes_of(test, end);
   if (defect != NULL) set_option(&o, "defect", defect->id);
-  if (trial->end) set_option(&o, "expose", "end");
+  if (end) set_option(&o, "expose", "end");
   if (defect != NULL && defect->repeat > 0) o.repeat = defect->repeat;
   o.timeout_s = defect != NULL && defect->timeout_s > 0 ? defect->timeout_s : 60;
   o.threads = 1;
@@ -62,7 +61,13 @@ void dflash_self_run(const DflashSelfTest *test, const DflashMaterial *material,
   o.warmup = 1;
   o.max_samples = 20;
   o.confidence = 0.01;
-  const DflashTrial call = {.options = &o,
+  return o;
+}
+
+void dflash_self_run(const DflashSelfTest *test, const DflashMaterial *material, DflashSelfTrial *trial) {
+  const DflashCase *c = &trial->golden->c;
+  DflashRunOptions options = dflash_self_options(test, trial->defect, trial->golden->profile, trial->end);
+  const DflashTrial call = {.options = &options,
                             .geometry = dflash_material_geometry(material),
                             .weights = dflash_material_weights(material),
                             .cases = &c,
@@ -83,19 +88,20 @@ bool dflash_self_placed(const DflashSelfTrial *trial) {
 }
 
 /* Worker w of n takes the trials w, w + n, ... and leaves the results in shared memory. */
-static void work(const DflashSelfTest *test, int64_t worker, int64_t workers) {
-  for (int64_t i = worker; i < test->trial_count; i += workers)
+static void work(const DflashSelfTest *test, int64_t worker) {
+  for (int64_t i = worker; i < test->trial_count; i += test->options->jobs)
     dflash_self_run(test, dflash_self_material(&test->goldens, test->trials[i].golden), &test->trials[i]);
 }
 
-DflashStatus dflash_self_run_all(DflashSelfTest *test, DflashError *error) {
-  int64_t workers = test->options->jobs, started = 0;
+DflashStatus dflash_self_workers(const DflashSelfTest *test, void (*work_of)(const DflashSelfTest *, int64_t),
+                                 DflashError *error) {
+  int64_t started = 0;
   DflashStatus status = DFLASH_OK;
   fflush(NULL);
-  for (int64_t w = 0; w < workers; w++) {
+  for (int64_t w = 0; w < test->options->jobs; w++) {
     pid_t pid = fork();
     if (pid == 0) {
-      work(test, w, workers);
+      work_of(test, w);
       _exit(0);
     }
     started += pid > 0;
@@ -107,4 +113,8 @@ DflashStatus dflash_self_run_all(DflashSelfTest *test, DflashError *error) {
       status = dflash_error_set(error, DFLASH_INTERNAL, "a process that runs trials ended before its time");
   }
   return status;
+}
+
+DflashStatus dflash_self_run_all(DflashSelfTest *test, DflashError *error) {
+  return dflash_self_workers(test, work, error);
 }

@@ -201,6 +201,19 @@ static void settle_end(Work *work, const DflashChildResult *ended) {
            doing[phase] == NULL && where[0] != '\0' ? "in " : "", where);
 }
 
+DflashStatus dflash_trial_profile(const DflashGeometry *geometry, const DflashWeights *weights, int32_t profile,
+                                  DflashCase *c, DflashError *error) {
+  const DflashEvaluate evaluate = {.geometry = geometry,
+                                   .weights = weights,
+                                   .profile = profile,
+                                   .scales_alone = true,
+                                   .scales_chain = true,
+                                   .values = true};
+  if (profile == DFLASH_PROFILE_EXACT) return DFLASH_OK;
+  DflashStatus status = dflash_case_to_profile(c, geometry, profile, error);
+  return status == DFLASH_OK ? dflash_evaluate_case(&evaluate, c, error) : status;
+}
+
 DflashStatus dflash_trial_run(const DflashTrial *trial, DflashTrialResult *result, DflashError *error) {
   Work work = {.trial = trial, .layer = -1};
   DflashChildResult ended = {0};

@@ -42,6 +42,10 @@ typedef struct DflashTrialResult {
   DflashTrialScore scores[DFLASH_MODE_COUNT][DFLASH_STAGE_COUNT];
 } DflashTrialResult;
 
+/* Turns a case of profile exact, with every value, into one of another profile, with every value and both scales. */
+DflashStatus dflash_trial_profile(const DflashGeometry *geometry, const DflashWeights *weights, int32_t profile,
+                                  DflashCase *c, DflashError *error);
+
 /* Runs in a child process: a crash or a hang is an outcome. An error means that nothing could be judged (no such
  * backend, profile declined: status as dflash_run_verify's reasons; DFLASH_UNSUPPORTED with the backend's own words).
  */
