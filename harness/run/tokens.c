@@ -74,7 +74,8 @@ void dflash_case_judge_tokens(DflashCaseRun *run, DflashVerdict *verdict, const 
                           .logits = logits,
                           .hidden = hidden,
                           .logits_sigma = chain ? logits_sigma : NULL,
-                          .hidden_sigma = chain ? hidden_value->chain : NULL}};
+                          .hidden_sigma = chain ? hidden_value->chain : NULL,
+                          .profile = run->session->options->profile}};
   DflashTokenCall call = {.geometry = run->session->geometry,
                           .sizes = c->sizes,
                           .anchor_token = c->anchor_token,

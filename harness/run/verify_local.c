@@ -131,7 +131,8 @@ static void local_tokens(Local *local) {
                                .anchor_token = run->c.anchor_token,
                                .logits = run->product.logits.data,
                                .hidden = run->product.selector.data,
-                               .out = &golden};
+                               .out = &golden,
+                               .profile = run->session->options->profile};
   DflashError error = {0};
   if (!tokens_open(&golden, run->session->geometry, run->c.sizes.n_draft))
     dflash_verdict_note(verdict, DFLASH_OUTCOME_ERROR, "no memory for tokens");
