@@ -35,9 +35,9 @@ DflashStatus fault_stale_parts(FaultCall *call) {
   if (status != DFLASH_OK) return status;
   int64_t keys = call->call.context_len;
   if (window > 0 && keys > window) keys = window;
-  const float parts = (float)(keys / PART);
-  for (int64_t i = 0; kept[0] > parts && i < count; i++) output[i] = 0.5F * (output[i] + kept[1 + i]);
-  kept[0] = parts;
+  const int64_t parts = keys / PART;
+  for (int64_t i = 0; kept[0] > (float)parts && i < count; i++) output[i] = 0.5F * (output[i] + kept[1 + i]);
+  kept[0] = (float)parts;
   memcpy(kept + 1, output, (size_t)count * sizeof *kept);
   return status;
 }

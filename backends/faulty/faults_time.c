@@ -117,9 +117,9 @@ static DflashStatus wrong_when_stamped(DflashSequence *sequence, const DflashBlo
   return status;
 }
 
-static DflashStatus wrong_from_fourth(DflashSequence *sequence, const DflashBlockCall *call, DflashError *error) {
+static DflashStatus wrong_later(DflashSequence *sequence, const DflashBlockCall *call, DflashError *error) {
   const DflashStatus status = fault_block(sequence, call, error);
-  if (status == DFLASH_OK && sequence->blocks > 3) call->tokens->plain[0] ^= 1;
+  if (status == DFLASH_OK && sequence->blocks > 12) call->tokens->plain[0] ^= 1;
   return status;
 }
 
@@ -173,7 +173,7 @@ const Fault faults_time[] = {
     {TIME("stamped-block", "timed block", "D142 infosave2007/cmf@b0966a5f97", "a block with stamps gives another token",
           "tokens of stamped blocks are judged"),
      .block = wrong_when_stamped},
-    {TIME("fourth-block", "timed block", "D059 gittensor-ai-lab/sparkinfer#714",
-          "from the fourth block on a plain token is another", "tokens of every timed block are compared"),
-     .block = wrong_from_fourth},
+    {TIME("later-block", "timed block", "D059 gittensor-ai-lab/sparkinfer#714",
+          "from the thirteenth block on a plain token is another", "tokens of every timed block are compared"),
+     .block = wrong_later},
     {.defect = {.id = NULL}}};

@@ -53,18 +53,20 @@ DflashStatus fault_supports(const DflashModelDesc *desc, DflashError *error) {
   return status;
 }
 
-static DflashStatus open_inner(DflashModel *model, const DflashModelDesc *desc, Request *request, DflashError *error) {
+static DflashStatus open_inner(DflashModel *model, const DflashModelDesc *desc, const Request *request,
+                               DflashError *error) {
   const DflashSequenceDesc worker = {.struct_size = sizeof worker};
+  DflashModelDesc inner = request->desc;
   DflashWeightSet altered = {0};
   DflashStatus status = fault_weights_alter(model->fault, desc->geometry, desc->weights, &altered, error);
-  request->desc.weights = &altered.weights;
-  if (status == DFLASH_OK) status = model->base->model_open(&request->desc, &model->inner, error);
+  inner.weights = &altered.weights;
+  if (status == DFLASH_OK) status = model->base->model_open(&inner, &model->inner, error);
   fault_weights_close(desc->geometry, desc->weights, &altered);
   if (status == DFLASH_OK) status = model->base->sequence_open(model->inner, &worker, &model->worker, error);
   return status;
 }
 
-static DflashStatus fill(DflashModel *model, const DflashModelDesc *desc, Request *request, DflashError *error) {
+static DflashStatus fill(DflashModel *model, const DflashModelDesc *desc, const Request *request, DflashError *error) {
   const Fault *fault = request->options.fault;
   model->base = request->base;
   model->geometry = *desc->geometry;

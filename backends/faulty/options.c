@@ -9,11 +9,11 @@
 static const Fault none;
 static const Fault *const lists[] = {faults_lawful,  faults_matrix,    faults_storage, faults_norm, faults_rotate,
                                      faults_context, faults_attention, faults_conv,    faults_mlp,  faults_head,
-                                     faults_select,  faults_memory,    faults_time};
+                                     faults_select,  faults_memory,    faults_time,    NULL};
 
 const Fault *fault_at(size_t index) {
-  for (size_t list = 0; list < sizeof lists / sizeof *lists; list++)
-    for (const Fault *fault = lists[list]; fault->defect.id != NULL; fault++)
+  for (const Fault *const *list = lists; *list != NULL; list++)
+    for (const Fault *fault = *list; fault->defect.id != NULL; fault++)
       if (index-- == 0) return fault;
   return NULL;
 }

@@ -89,8 +89,10 @@ void fault_weights_close(const DflashGeometry *geometry, const DflashWeights *gi
   DflashWeightEntry entry;
   if (altered->layers == NULL || open_set(geometry, given, &before, NULL) != DFLASH_OK) return;
   for (int64_t i = 0; i <= dflash_weight_count(geometry); i++) {
-    const DflashTensor *tensor = tensor_at(geometry, altered, i, &entry);
-    if (tensor->data != tensor_at(geometry, &before, i, &entry)->data) free((void *)tensor->data);
+    DflashTensor *tensor = tensor_at(geometry, altered, i, &entry);
+    if (tensor->data == tensor_at(geometry, &before, i, &entry)->data) continue;
+    free((void *)tensor->data);
+    tensor->data = NULL;
   }
   dflash_weight_set_close(&before);
   dflash_weight_set_close(altered);
@@ -131,8 +133,11 @@ void fault_weights_drop(DflashModel *model) {
       .weights = model->kept, .layers = model->kept_layers, .inv_freq = (float *)model->kept.inv_freq};
   DflashWeightEntry entry;
   if (set.layers == NULL) return;
-  for (int64_t i = 0; i <= dflash_weight_count(&model->geometry); i++)
-    free((void *)tensor_at(&model->geometry, &set, i, &entry)->data);
+  for (int64_t i = 0; i <= dflash_weight_count(&model->geometry); i++) {
+    DflashTensor *tensor = tensor_at(&model->geometry, &set, i, &entry);
+    free((void *)tensor->data);
+    tensor->data = NULL;
+  }
   dflash_weight_set_close(&set);
 }
 
