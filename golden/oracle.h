@@ -59,6 +59,11 @@ DflashStatus dflash_oracle_select(const DflashOracleSelect *call, DflashError *e
 double dflash_oracle_score(const DflashOracleSelect *call, int64_t row, int32_t previous, int32_t candidate,
                            float *alone, float *chain);
 
+/* Deviations of logits that a selector rounds as it takes them in: *sigma is [count], which free() releases, or NULL in
+ * profiles that round none. */
+DflashStatus dflash_oracle_logits_rounded(int32_t profile, const float *logits, int64_t count, float **sigma,
+                                          DflashError *error);
+
 /* Fills what a case lacks: every stage in data-flow order, context state, tokens, both scales. A value that is
  * already there is kept and used as the input of what follows; with recompute set it is also computed again and
  * `visit` is told both. */

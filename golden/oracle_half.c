@@ -59,6 +59,16 @@ double dflash_half_shrink(const DflashHalf *half, const float *sigma, int64_t n,
   return 1 / sqrt(1 + r * r * (dflash_dot(sigma, sigma, n) / (double)n));
 }
 
+DflashStatus dflash_oracle_logits_rounded(int32_t profile, const float *logits, int64_t count, float **sigma,
+                                          DflashError *error) {
+  *sigma = NULL;
+  if (profile != DFLASH_PROFILE_BF16) return DFLASH_OK;
+  *sigma = dflash_alloc((size_t)count, sizeof **sigma);
+  if (!*sigma) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "select: no memory for sigmas");
+  for (int64_t i = 0; i < count; i++) (*sigma)[i] = dflash_sigma(dflash_half_operand(profile, logits[i], 1));
+  return DFLASH_OK;
+}
+
 DflashHalfScore dflash_half_score_open(int32_t profile) {
   return (DflashHalfScore){.half = {.profile = profile, .unit = dflash_half_unit(profile), .output = true}};
 }

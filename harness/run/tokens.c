@@ -1,3 +1,4 @@
+#include <stdlib.h>
 #include <string.h>
 
 #include "run/case_run.h"
@@ -65,6 +66,13 @@ void dflash_case_judge_tokens(DflashCaseRun *run, DflashVerdict *verdict, const 
                         (long long)damage);
     return;
   }
+  DflashError error = {0};
+  float *rounded = NULL;
+  if (!chain && dflash_oracle_logits_rounded(run->session->options->profile, logits,
+                                             c->sizes.n_draft * c->sizes.head_width, &rounded, &error) != DFLASH_OK) {
+    dflash_verdict_note(verdict, DFLASH_OUTCOME_ERROR, "%s", error.message);
+    return;
+  }
   const DflashValue *hidden_value = dflash_case_value(c, DFLASH_STAGE_SELECTOR_HIDDEN, 0);
   Walk walk = {.chain = chain,
                .select = {.geometry = run->session->geometry,
@@ -80,7 +88,7 @@ void dflash_case_judge_tokens(DflashCaseRun *run, DflashVerdict *verdict, const 
                           .sizes = c->sizes,
                           .anchor_token = c->anchor_token,
                           .golden_logits = logits,
-                          .logits_sigma = chain ? logits_sigma : NULL,
+                          .logits_sigma = chain ? logits_sigma : rounded,
                           .golden = golden,
                           .chain = chain,
                           .chosen = got->tokens.chosen,
@@ -91,6 +99,7 @@ void dflash_case_judge_tokens(DflashCaseRun *run, DflashVerdict *verdict, const 
                           .score_context = &walk};
   DflashTokenVerdict result;
   dflash_compare_tokens(&call, &result);
+  free(rounded);
   dflash_verdict_note(verdict, result.outcome, "%s", result.message);
   verdict->compared = true;
   verdict->comparison = (DflashComparison){.outcome = result.outcome,

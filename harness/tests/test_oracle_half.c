@@ -148,6 +148,18 @@ static void test_operand(void **state) {
   assert_float_equal(dflash_half_operand(DFLASH_PROFILE_F16, 0x1p-40f, 1) / 0x1p-80, 1, 1e-6);
 }
 
+static void test_logits(void **state) {
+  (void)state;
+  const float logits[] = {1, 1.001f, -300.7f};
+  float *sigma = NULL;
+  DflashError error = {0};
+  assert_int_equal(dflash_oracle_logits_rounded(DFLASH_PROFILE_F16, logits, 3, &sigma, &error), DFLASH_OK);
+  assert_null(sigma);
+  assert_int_equal(dflash_oracle_logits_rounded(DFLASH_PROFILE_BF16, logits, 3, &sigma, &error), DFLASH_OK);
+  assert_true(sigma[0] == 0 && sigma[1] > 0.002f && sigma[2] > 0.6f);
+  free(sigma);
+}
+
 /* One product of 64 equal small integers, as an exact case. */
 static void exact_product(int32_t profile, float x, float w, float alone[2], float chain[2]) {
   float data[2 * 64], weights[2 * 64], values[2], sigma[2 * 64] = {0};
@@ -189,7 +201,7 @@ static void test_exact(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_rounding), cmocka_unit_test(test_shift),
-                                     cmocka_unit_test(test_operand), cmocka_unit_test(test_exact),
-                                     cmocka_unit_test(test_products)};
+                                     cmocka_unit_test(test_operand),  cmocka_unit_test(test_logits),
+                                     cmocka_unit_test(test_exact),    cmocka_unit_test(test_products)};
   return cmocka_run_group_tests_name("oracle_half", tests, NULL, NULL);
 }
