@@ -18,6 +18,8 @@
   "tiny/main tiny/rewind tiny/rewind-all tiny/gap tiny/before-first tiny/hole tiny/empty tiny/empty-push tiny/reset " \
   "tiny/many-pushes tiny/growth tiny/before-end windows-long/long-window context-kept/main context-kept/rewind"
 
+#define PROFILE_GOLDENS "block-16/main code-padding/main head-dim-80/main stress-order/main stress-mean/main tiny/main"
+
 #define LAWFUL(id_, goldens_, about_) \
   .defect = {.lawful = 1, .id = id_, .kind = "lawful", .about = about_, .origin = "generic", .goldens = goldens_}
 #define KERNELS(...) .keeps = "*", .knobs = &(const FaultKernels){__VA_ARGS__}, .stage = fault_by_kernels
@@ -34,6 +36,19 @@
   { LAWFUL(id_, CONV_GOLDENS, about_), KERNELS(.conv = &(const FaultConv){__VA_ARGS__}) }
 #define MIX(id_, about_, ...) \
   { LAWFUL(id_, MIX_GOLDENS, about_), KERNELS(.attention = &(const FaultAttention){__VA_ARGS__}) }
+
+/* Matrix products of a profile; a base without it computes the other stages exactly. */
+#define PROFILE(id_, about_, profile_, order_)                                                                   \
+  {                                                                                                              \
+    .defect = {.lawful = 1,                                                                                      \
+               .id = id_,                                                                                        \
+               .kind = "lawful",                                                                                 \
+               .about = about_,                                                                                  \
+               .origin = "generic",                                                                              \
+               .goldens = PROFILE_GOLDENS,                                                                       \
+               .profile = DFLASH_PROFILE_##profile_},                                                            \
+    KERNELS(.matrix = &(const FaultMatrix){.order = FAULT_ORDER_##order_, .profile = DFLASH_PROFILE_##profile_}) \
+  }
 
 const Fault faults_lawful[] = {
     ORDER("lawful-forward", "every sum from first to last", FAULT_ORDER_FORWARD, false),
@@ -65,6 +80,13 @@ const Fault faults_lawful[] = {
     MIX("lawful-splits-64", "keys in 64 parts, most of them empty where keys are few", .splits = 64),
     MIX("lawful-exp2", "exponentials to base 2", .exp2 = true),
     MIX("lawful-online-splits-exp2", "online in four parts, to base 2", .online = true, .splits = 4, .exp2 = true),
+
+    PROFILE("lawful-i8-forward", "activations in int8, sums over groups from first to last", I8, FORWARD),
+    PROFILE("lawful-i8-pairwise", "activations in int8, sums over groups by halves", I8, PAIRWISE),
+    PROFILE("lawful-f16-lanes", "activations and plain weights in f16, sums in 16 lanes", F16, LANES),
+    PROFILE("lawful-f16-backward", "activations and plain weights in f16, sums from last to first", F16, BACKWARD),
+    PROFILE("lawful-bf16-split", "activations, weights and products in bf16, sums in three parts", BF16, SPLIT),
+    PROFILE("lawful-bf16-f64", "activations, weights and products in bf16, sums in f64", BF16, F64),
 
     {LAWFUL("lawful-scales-folded", FOLD_GOLDENS,
             "q8_2f: activations times the column field in f32, sums times the row scale; q4tp: a scale a group's sum"),
