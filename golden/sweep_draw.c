@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "golden/cases.h"
-#include "golden/generate_material.h"
 #include "golden/sweep_dice.h"
 
 const DflashSweepLimits dflash_sweep_limits = {.columns = 1024, .context = 320, .vocab = 66000};
@@ -33,7 +32,8 @@ void dflash_sweep_draw(uint64_t seed, uint64_t index, const DflashSweepLimits *l
   DflashDice dice = {.stream = dflash_random_stream(seed, name)};
   (void)dflash_recipe_open(NULL, recipe, NULL); /* an empty one cannot fail */
   recipe->seed = (uint64_t)dflash_dice(&dice, 0, INT64_C(0xfffffffe));
-  snprintf(recipe->storage, sizeof recipe->storage, "%s", DFLASH_DICE_PICK(&dice, storages));
+  const char *storage = DFLASH_DICE_PICK(&dice, storages);
+  snprintf(recipe->storage, sizeof recipe->storage, "%s", limits->quantised ? "sidecar" : storage);
   recipe->allow_untrusted = 1;
   dflash_sweep_geometry(&dice, limits, recipe->storage, &recipe->geometry);
   recipe->stress = draw_stress(&dice);
@@ -43,17 +43,4 @@ void dflash_sweep_draw(uint64_t seed, uint64_t index, const DflashSweepLimits *l
     dflash_sweep_plan(&dice, limits, &recipe->geometry, &recipe->plans[i]);
   }
   if (dflash_dice_chance(&dice, 1, 25)) make_exact(&dice, recipe);
-}
-
-int64_t dflash_sweep_elements(const DflashRecipe *recipe) {
-  int64_t sum = 0, first, layer;
-  int32_t stage;
-  for (int64_t i = 0; i < recipe->plan_count; i++) {
-    DflashRunSizes sizes;
-    if (dflash_material_sizes(&recipe->plans[i], &sizes, &first, NULL) != DFLASH_OK) continue;
-    for (int64_t s = 0; dflash_stage_walk(&recipe->geometry, s, &stage, &layer); s++)
-      sum += dflash_stage_rows(&recipe->geometry, &sizes, stage) * dflash_stage_width(&recipe->geometry, &sizes, stage);
-    sum += 2 * recipe->geometry.layers * sizes.context_len * recipe->geometry.kv_heads * recipe->geometry.head_dim;
-  }
-  return sum;
 }

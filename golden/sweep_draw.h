@@ -5,11 +5,12 @@
 
 #include "golden/generate.h"
 
-/* Upper bounds of what is drawn. */
+/* Bounds of what is drawn. */
 typedef struct DflashSweepLimits {
   int64_t columns; /* of the widest matrices, at least 64: one draw in twenty comes near */
   int64_t context; /* rows held, at least 64: few draws come near */
   int64_t vocab;   /* at least 2049 */
+  int quantised;   /* 1: every draw has q4tp matrices, for profile i8, which is about these alone */
 } DflashSweepLimits;
 
 /* 1024 columns, 320 rows of context, 66000 tokens. */
@@ -17,8 +18,5 @@ extern const DflashSweepLimits dflash_sweep_limits;
 
 /* A whole recipe with plans; it always resolves. It allows untrusted stages, and points to nothing. */
 void dflash_sweep_draw(uint64_t seed, uint64_t index, const DflashSweepLimits *limits, DflashRecipe *recipe);
-
-/* Values that a recipe's plans have: elements of all stages, each once. Counts a resolved recipe. */
-int64_t dflash_sweep_elements(const DflashRecipe *recipe);
 
 #endif

@@ -115,12 +115,17 @@ static void save(const DflashSweepOptions *options, const DflashRecipe *recipe, 
   free(path);
 }
 
+/* A hang would hang in every trial, each for the whole time limit. */
+static bool can_shrink(const DflashSweepOptions *options, const DflashSweepOutcome *outcome) {
+  return options->shrink && dflash_sweep_failed(outcome) && outcome->result.outcome != DFLASH_OUTCOME_HUNG;
+}
+
 static void add_failure(const DflashSweepOptions *options, int64_t draw, DflashRecipe *recipe,
                         DflashSweepOutcome *outcome, cJSON *record) {
   char *command = dflash_sweep_reproduce(options, draw);
   if (command != NULL) cJSON_AddStringToObject(record, "reproduce", command);
   free(command);
-  if (options->shrink && dflash_sweep_failed(outcome)) {
+  if (can_shrink(options, outcome)) {
     int64_t trials = dflash_sweep_shrink(options->run, SHRINK_TRIALS, recipe, outcome);
     cJSON *smallest = cJSON_AddObjectToObject(record, "smallest");
     cJSON_AddNumberToObject(smallest, "trials", (double)trials);
@@ -140,7 +145,9 @@ cJSON *dflash_sweep_work(const DflashSweepOptions *options, int64_t draw) {
   DflashSweepOutcome *outcome = malloc(sizeof *outcome);
   if (record != NULL && recipe != NULL && outcome != NULL) {
     memset(recipe, 0, sizeof *recipe);
-    dflash_sweep_draw(options->seed, (uint64_t)draw, &dflash_sweep_limits, recipe);
+    DflashSweepLimits limits = dflash_sweep_limits;
+    limits.quantised = options->run->profile == DFLASH_PROFILE_I8;
+    dflash_sweep_draw(options->seed, (uint64_t)draw, &limits, recipe);
     dflash_sweep_try(options->run, recipe, outcome);
     cJSON_AddStringToObject(record, "type", "draw");
     cJSON_AddStringToObject(record, "backend", options->run->backend);

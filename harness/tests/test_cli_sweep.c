@@ -129,6 +129,15 @@ static void crashes_are_found(void **state) {
   program_close(&p);
 }
 
+static void hangs_are_ended(void **state) {
+  (void)state;
+  Program p = program("sweep --backend hang-block --draw 0 --timeout 0.3s -q");
+  expect_status(&p, 1);
+  expect_contains(&p, p.out, "draw 0: hung");
+  assert_null(strstr(p.out, "smallest"));
+  program_close(&p);
+}
+
 static void what_is_declined_is_no_pass(void **state) {
   (void)state;
   Program p = program("sweep --backend template --count 3");
@@ -162,6 +171,7 @@ int main(void) {
       cmocka_unit_test(failures_are_made_smaller_and_saved),
       cmocka_unit_test(sequences_are_made_smaller),
       cmocka_unit_test(crashes_are_found),
+      cmocka_unit_test(hangs_are_ended),
       cmocka_unit_test(what_is_declined_is_no_pass),
       cmocka_unit_test(bad_usage_is_refused),
   };
