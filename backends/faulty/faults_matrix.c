@@ -112,7 +112,8 @@ const Fault faults_matrix[] = {
      INT8(.rounding = FAULT_ROUND_AWAY)},
     {.defect = {FAULT_DEFECT("i8-round-half-up", "numerics", "context.k_proj", "exact-integer/exact-integer", "generic",
                              "halves are rounded up", "activations half way between two codes"),
-                .hidden = "in a chain activations are not those of the golden, which are half way between two codes",
+                .hidden = "in a chain activations are not those of the golden, which are half way between two codes: a "
+                          "score of 0.3",
                 .profile = DFLASH_PROFILE_I8},
      INT8(.rounding = FAULT_ROUND_UP)},
     {.defect = {FAULT_DEFECT("i8-codes-cut", "numerics", "context.k_proj", "tiny/main", "generic",
