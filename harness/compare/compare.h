@@ -53,13 +53,15 @@ typedef struct DflashComparison {
   int64_t scaled;               /* elements whose sigma is not 0 */
   DflashMetrics metrics;        /* over finite pairs */
   char place[128];              /* "row 3, head 5, channel 17", "row 0, side 1, tap 0, group 12" */
-  char pattern[160]; /* "one row (3)", "every 2nd group from 1", "tail from column 1008", "scattered (1.2%)", ... */
+  char pattern[224];            /* of the bad elements, see compare/pattern.h; "" when none is bad */
+  char cause[160];              /* what such a pattern usually comes from at this stage; "" when none is known */
 } DflashComparison;
 
 typedef struct DflashCompareCall {
   const DflashGeometry *geometry;
   int32_t stage; /* for the names of places: heads, channels, groups */
   int64_t rows, width;
+  int64_t position; /* of row 0; names rows of context.* stages */
   const float *got;
   const float *golden;
   const float *sigma; /* [rows * width]; NULL: exact, bits must agree (sigma 0) */

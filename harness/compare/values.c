@@ -94,7 +94,8 @@ static void finish(const DflashCompareCall *call, DflashComparison *out, DflashB
   out->sigma = call->sigma != NULL ? (double)call->sigma[i] : 0;
   dflash_place_name(call->geometry, call->stage, out->worst_row, out->worst_col, out->place, sizeof out->place);
   map->total = out->bad;
-  if (out->bad > 0) dflash_pattern_name(call->geometry, call->stage, map, out->pattern, sizeof out->pattern);
+  map->position = call->position;
+  if (out->bad > 0) dflash_pattern_find(call, map, out);
 }
 
 void dflash_compare_values(const DflashCompareCall *call, DflashComparison *out) {

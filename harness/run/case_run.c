@@ -293,10 +293,12 @@ DflashStatus dflash_case_sequence(DflashCaseRun *run, uint32_t flags, DflashSequ
 
 void dflash_case_judge(const DflashCaseRun *run, DflashVerdict *verdict, const float *got, const float *golden,
                        const float *sigma, int64_t rows, int64_t width, int64_t damage) {
+  bool held = verdict->check != NULL && strncmp(verdict->check, "context_state", 13) == 0;
   DflashCompareCall call = {.geometry = run->session->geometry,
                             .stage = verdict->stage,
                             .rows = rows,
                             .width = width,
+                            .position = held ? run->c.context_first : dflash_case_position(run, verdict->stage),
                             .got = got,
                             .golden = golden,
                             .sigma = sigma};

@@ -125,10 +125,11 @@ void dflash_verdict_message(const DflashVerdict *v, char *text, size_t size) {
   dflash_verdict_label(v, label);
   const DflashComparison *c = &v->comparison;
   if (v->compared && c->place[0] != '\0' && c->bad > 0)
-    snprintf(text, size, "%s (%s): %s at %s: got %.9g, expected %.9g, score %.3g; %lld of %lld elements off, %s%s%s",
-             label, dflash_mode_name(v->mode), dflash_outcome_name(v->outcome), c->place, (double)c->got,
-             (double)c->expected, c->score, (long long)c->bad, (long long)c->elements, c->pattern,
-             v->note[0] != '\0' ? "; " : "", v->note);
+    snprintf(text, size,
+             "%s (%s): %s at %s: got %.9g, expected %.9g, score %.3g; %lld of %lld elements off, %s%s%s%s%s%s", label,
+             dflash_mode_name(v->mode), dflash_outcome_name(v->outcome), c->place, (double)c->got, (double)c->expected,
+             c->score, (long long)c->bad, (long long)c->elements, c->pattern, c->cause[0] != '\0' ? " (usually: " : "",
+             c->cause, c->cause[0] != '\0' ? ")" : "", v->note[0] != '\0' ? "; " : "", v->note);
   else
     snprintf(text, size, "%s (%s): %s%s%s", label, dflash_mode_name(v->mode), dflash_outcome_name(v->outcome),
              v->note[0] != '\0' ? ": " : "", v->note);
@@ -152,6 +153,7 @@ static void add_comparison(cJSON *record, const DflashComparison *c) {
   dflash_record_number(record, "expected", (double)c->expected);
   dflash_record_number(record, "sigma", c->sigma);
   cJSON_AddStringToObject(record, "pattern", c->pattern);
+  if (c->cause[0] != '\0') cJSON_AddStringToObject(record, "cause", c->cause);
   dflash_record_number(record, "max_abs", c->metrics.max_abs);
   dflash_record_number(record, "max_rel", c->metrics.max_rel);
   dflash_record_number(record, "nmse", c->metrics.nmse);

@@ -114,6 +114,12 @@ static void test_messages(void **state) {
   assert_string_equal(text,
                       "attn.mix/2 (alone): mismatch at row 3: got 0, expected 0, score 4; 2 of 8 elements off, one "
                       "row (3)");
+  snprintf(v.comparison.cause, sizeof v.comparison.cause, "a race");
+  dflash_verdict_message(&v, text, sizeof text);
+  assert_non_null(strstr(text, "one row (3) (usually: a race)"));
+  cJSON *record = dflash_verdict_record(&v);
+  assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(record, "cause")), "a race");
+  cJSON_Delete(record);
   v.comparison.bad = 0;
   dflash_verdict_note(&v, DFLASH_OUTCOME_OVERRUN, "wrote outside its output: element %d past its end", 1);
   dflash_verdict_message(&v, text, sizeof text);
