@@ -91,6 +91,7 @@ DflashStatus dflash_bench_alternate(DflashBenchCase *bench, DflashError *error) 
     if (status == DFLASH_OK) status = dflash_bench_block(bench, 0, &time.device_ns, &time.wall_ns, &cpu, error);
     if (i == 0 || time.device_ns * best.wall_ns > best.device_ns * time.wall_ns) best = time;
   }
+  if (status != DFLASH_OK) return status;
   bench->check = "clock";
-  return status == DFLASH_OK ? dflash_bench_check_cover(bench, best.device_ns, best.wall_ns, error) : status;
+  return dflash_bench_check_cover(bench, best.device_ns, best.wall_ns, error);
 }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "run/lend.h"
 
 static size_t value_count(const DflashCaseRun *run) {
   return (size_t)(DFLASH_STAGE_COUNT * run->session->geometry->layers);
@@ -212,13 +213,24 @@ int dflash_case_has(const DflashCaseRun *run, int32_t stage, int64_t layer) {
   return stage == DFLASH_STAGE_SELECT || dflash_case_value(&run->c, stage, layer)->data != NULL;
 }
 
+/* The rows are lent: a push that writes into them fails. */
+static DflashStatus push_rows(const DflashCaseRun *run, DflashSequence *sequence, const DflashContextOp *op,
+                              DflashError *error) {
+  int64_t width = dflash_geometry_tap_width(run->session->geometry);
+  DflashLoan taps;
+  if (!dflash_lend(&taps, op->n_rows > 0 ? run->c.taps + op->first_row * width : NULL, (size_t)(op->n_rows * width)))
+    return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for the rows of a push");
+  DflashStatus status = run->session->backend->push(sequence, op->pos, taps.copy, op->n_rows, error);
+  if (dflash_loan_return(&taps) < 0) return status;
+  return dflash_error_set(error, DFLASH_INTERNAL, "push wrote into the rows that it was given");
+}
+
 static DflashStatus apply(const DflashCaseRun *run, DflashSequence *sequence, const DflashContextOp *op,
                           DflashError *error) {
   const DflashBackend *b = run->session->backend;
-  int64_t width = dflash_geometry_tap_width(run->session->geometry);
   switch (op->op) {
   case DFLASH_OP_PUSH:
-    return b->push(sequence, op->pos, op->n_rows > 0 ? run->c.taps + op->first_row * width : NULL, op->n_rows, error);
+    return push_rows(run, sequence, op, error);
   case DFLASH_OP_TRUNCATE:
     return b->truncate(sequence, op->pos, error);
   default:

@@ -70,6 +70,10 @@ DflashStatus dflash_case_apply(const DflashCaseRun *run, DflashSequence *sequenc
 DflashStatus dflash_case_feed(DflashCaseRun *run, DflashSequence *sequence, DflashError *error);
 DflashStatus dflash_case_sequence(DflashCaseRun *run, uint32_t flags, DflashSequence **sequence, DflashError *error);
 
+/* The backend's block with the case's embeddings, of which it gets a copy. Writing into it is DFLASH_INTERNAL. */
+DflashStatus dflash_case_block(const DflashCaseRun *run, DflashSequence *sequence, DflashBlockCall *call,
+                               DflashError *error);
+
 /* Fills `product` from one block of the capturing sequence. DFLASH_NONFINITE of the block is kept in
  * block_error, and the values are read all the same. Damage and unread values become verdicts. */
 DflashStatus dflash_product_open(DflashCaseRun *run, DflashProduct *product, DflashError *error);

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "run/case_run.h"
+#include "run/lend.h"
 
 static DflashGuarded *product_at(const DflashProduct *product, int32_t stage, int64_t layer) {
   return &product->stages[(int64_t)stage * product->layers + layer];
@@ -86,6 +87,17 @@ static DflashStatus read_values(DflashCaseRun *run, DflashSequence *sequence, Df
   return DFLASH_OK;
 }
 
+DflashStatus dflash_case_block(const DflashCaseRun *run, DflashSequence *sequence, DflashBlockCall *call,
+                               DflashError *error) {
+  DflashLoan h;
+  if (!dflash_lend(&h, run->c.h, (size_t)(run->c.sizes.rows * run->session->geometry->hidden)))
+    return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for embeddings");
+  call->h = h.copy;
+  DflashStatus status = run->session->backend->block(sequence, call, error);
+  if (dflash_loan_return(&h) < 0) return status;
+  return dflash_error_set(error, DFLASH_INTERNAL, "block wrote into the embeddings h that it was given");
+}
+
 DflashStatus dflash_product_run(DflashCaseRun *run, DflashSequence *sequence, DflashProduct *product, uint32_t poison,
                                 DflashError *error) {
   const DflashBackend *b = run->session->backend;
@@ -103,12 +115,11 @@ DflashStatus dflash_product_run(DflashCaseRun *run, DflashSequence *sequence, Df
                           .rows = c->sizes.rows,
                           .n_draft = c->sizes.n_draft,
                           .head_width = c->sizes.head_width,
-                          .h = c->h,
                           .tokens = &product->tokens.tokens,
                           .logits = product->logits.data,
                           .selector_hidden = product->selector.data};
   memset(&run->block_error, 0, sizeof run->block_error);
-  DflashStatus status = b->block(sequence, &call, &run->block_error);
+  DflashStatus status = dflash_case_block(run, sequence, &call, &run->block_error);
   if (status != DFLASH_OK && status != DFLASH_NONFINITE) {
     if (error != NULL) *error = run->block_error;
     return status;

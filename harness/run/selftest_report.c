@@ -23,6 +23,7 @@ typedef struct Summary {
   Counts kinds[KINDS_MOST], all;
   int kind_count;
   int64_t lawful, correct, alarms; /* trials of lawful variants and of the base alone, and those that failed */
+  int64_t declined;                /* of those, in profiles that the base has not */
   int64_t broken;                  /* trials that could not be judged */
   double smallest, largest;        /* score of a defect that was found, of a correct run that passed */
   const char *smallest_of, *largest_at;
@@ -61,10 +62,19 @@ static void count_correct(Summary *s, const DflashSelfTrial *t) {
   s->largest_at = t->defect != NULL ? t->defect->id : t->golden->name;
 }
 
+/* A correct run in a profile that the base has not: no alarm, and no proof either. */
+static bool declined(const DflashSelfTrial *t) {
+  return t->ran && t->error.status == DFLASH_UNSUPPORTED && (t->defect == NULL || t->defect->lawful);
+}
+
 static void summarise(const DflashSelfTest *test, Summary *s) {
   *s = (Summary){.smallest = INFINITY, .smallest_of = "none", .largest_at = "none"};
   for (int64_t i = 0; i < test->trial_count; i++) {
     const DflashSelfTrial *t = &test->trials[i];
+    if (declined(t)) {
+      s->declined++;
+      continue;
+    }
     s->broken += !t->ran || t->error.status != DFLASH_OK;
     if (t->defect == NULL || t->defect->lawful) {
       count_correct(s, t);
@@ -99,6 +109,7 @@ static void print_trial(const DflashSelfTrial *t, int verbose) {
   const char *id = t->defect != NULL ? t->defect->id : "no defect";
   bool correct = t->defect == NULL || t->defect->lawful, found = dflash_self_found(t);
   const char *what = t->end ? ", end values" : t->timing ? ", timed" : "";
+  if (declined(t)) return;
   if (!t->ran || t->error.status != DFLASH_OK)
     printf("  cannot tell: %s on %s%s: %s\n", id, t->golden->name, what, t->ran ? t->error.message : "did not run");
   else if (correct && found)
@@ -197,8 +208,10 @@ static void print_summary(const Summary *s) {
          (long long)c->found, (long long)c->defects, (long long)c->placed,
          c->defects > 0 ? 100.0 * (double)c->placed / (double)c->defects : 0.0, (long long)c->end_found,
          (long long)c->end, c->end > 0 ? 100.0 * (double)c->end_found / (double)c->end : 0.0, (long long)c->excused);
-  printf("false alarms: %lld in %lld correct runs, %lld of lawful variants among them\n", (long long)s->alarms,
-         (long long)(s->correct + s->lawful), (long long)s->lawful);
+  printf(
+      "false alarms: %lld in %lld correct runs, %lld of lawful variants among them; %lld more are in profiles that the"
+      " base has not\n",
+      (long long)s->alarms, (long long)(s->correct + s->lawful), (long long)s->lawful, (long long)s->declined);
   printf("largest score of a correct run: %.3g (%s); smallest of a defect: %.3g (%s)\n", s->largest, s->largest_at,
          s->smallest, s->smallest_of);
 }

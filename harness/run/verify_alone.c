@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "run/laws.h"
+#include "run/lend.h"
 
 /* Golden inputs of a stage into the call; false when the case lacks one. */
 static bool give_inputs(const DflashCaseRun *run, DflashStageCall *call) {
@@ -41,41 +42,84 @@ static void run_failed(DflashVerdict *verdict, const DflashError *error) {
   dflash_verdict_note(verdict, outcome, "%s", error->message);
 }
 
+/* Elements of input `index` of the call. */
+static size_t input_size(const DflashCaseRun *run, const DflashStageCall *call, int index) {
+  const DflashGeometry *g = run->session->geometry;
+  int64_t layer = 0;
+  int32_t source = dflash_stage_source(g, call->stage, call->layer, index, &layer);
+  return (size_t)(dflash_stage_rows(g, &run->c.sizes, source) * dflash_stage_width(g, &run->c.sizes, source));
+}
+
+/* The stage on copies of its inputs. *written: the first input that it wrote into, -1: none. */
+static DflashStatus run_lent(const DflashCaseRun *run, DflashSequence *sequence, DflashStageCall *call, int *written,
+                             DflashError *error) {
+  const DflashStageRow *row = dflash_stage_row(call->stage);
+  DflashLoan loans[DFLASH_STAGE_INPUTS] = {{0}};
+  DflashStatus status = DFLASH_OK;
+  int count = 0;
+  for (; status == DFLASH_OK && count < DFLASH_STAGE_INPUTS && row->inputs[count] != DFLASH_STAGE_NONE; count++) {
+    if (!dflash_lend(&loans[count], call->inputs[count], input_size(run, call, count)))
+      status = dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for a stage's inputs");
+    call->inputs[count] = loans[count].copy;
+  }
+  if (status == DFLASH_OK) status = run->session->backend->stage(sequence, call, error);
+  *written = -1;
+  for (int i = count - 1; i >= 0; i--) {
+    call->inputs[i] = loans[i].own;
+    if (dflash_loan_return(&loans[i]) >= 0) *written = i;
+  }
+  return status;
+}
+
+static void judge_written(const DflashCaseRun *run, DflashVerdict *verdict, const DflashStageCall *call, int written) {
+  char label[64];
+  int64_t layer = 0;
+  if (written < 0) return;
+  int32_t source = dflash_stage_source(run->session->geometry, call->stage, call->layer, written, &layer);
+  dflash_verdict_note(verdict, DFLASH_OUTCOME_OVERRUN, "wrote into its input %d%s%s", written,
+                      source < DFLASH_STAGE_COUNT ? ", " : "",
+                      source < DFLASH_STAGE_COUNT ? dflash_stage_label(source, layer, label) : "");
+}
+
 static void alone_value(DflashCaseRun *run, DflashSequence *sequence, DflashStageCall *call, DflashVerdict *verdict) {
   const DflashGeometry *g = run->session->geometry;
   int64_t rows = dflash_stage_rows(g, &run->c.sizes, call->stage);
   int64_t width = dflash_stage_width(g, &run->c.sizes, call->stage);
   DflashGuarded output;
   DflashError error = {0};
+  int written;
   if (!dflash_guarded_open(&output, (size_t)(rows * width))) {
     dflash_verdict_note(verdict, DFLASH_OUTCOME_ERROR, "no memory for the stage's output");
     return;
   }
   dflash_guarded_poison(&output);
   call->output = output.data;
-  if (run->session->backend->stage(sequence, call, &error) != DFLASH_OK) {
+  if (run_lent(run, sequence, call, &written, &error) != DFLASH_OK) {
     run_failed(verdict, &error);
   } else {
     const DflashValue *golden = dflash_case_value(&run->c, call->stage, call->layer);
     dflash_case_judge(run, verdict, output.data, golden->data, golden->alone, rows, width,
                       dflash_guarded_damage(&output));
   }
+  judge_written(run, verdict, call, written);
   dflash_guarded_close(&output);
 }
 
 static void alone_tokens(DflashCaseRun *run, DflashSequence *sequence, DflashStageCall *call, DflashVerdict *verdict) {
   DflashTokenBuffers buffers;
   DflashError error = {0};
+  int written;
   if (!dflash_token_buffers_open(&buffers, run->session->geometry, run->c.sizes.n_draft)) {
     dflash_verdict_note(verdict, DFLASH_OUTCOME_ERROR, "no memory for tokens");
     return;
   }
   dflash_token_buffers_poison(&buffers);
   call->tokens = &buffers.tokens;
-  if (run->session->backend->stage(sequence, call, &error) != DFLASH_OK)
+  if (run_lent(run, sequence, call, &written, &error) != DFLASH_OK)
     run_failed(verdict, &error);
   else
     dflash_case_judge_tokens(run, verdict, &buffers, &run->c.tokens, call->inputs[0], NULL, call->inputs[1], false);
+  judge_written(run, verdict, call, written);
   dflash_token_buffers_close(&buffers);
 }
 

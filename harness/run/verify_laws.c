@@ -148,11 +148,10 @@ DflashStatus dflash_law_block(DflashCaseRun *run, DflashSequence *sequence, Dfla
                           .rows = run->c.sizes.rows,
                           .n_draft = run->c.sizes.n_draft,
                           .head_width = run->c.sizes.head_width,
-                          .h = run->c.h,
                           .tokens = &again->tokens.tokens,
                           .logits = outputs ? again->logits.data : NULL,
                           .selector_hidden = outputs ? again->selector.data : NULL};
-  return run->session->backend->block(sequence, &call, error);
+  return dflash_case_block(run, sequence, &call, error);
 }
 
 /* Tokens equal to the captured block's, or right by themselves. */

@@ -19,7 +19,7 @@ static void expect_all(const Bad *bad, size_t count) {
 static void test_commands(void **state) {
   (void)state;
   static const Bad bad[] = {
-      {2, "no command is given; there are verify, bench, golden, list", ""},
+      {2, "no command is given; there are verify, bench, ", ""},
       {2, "command 'verfy' is unknown|verify, bench, golden, list", "verfy t.h5"},
       {2, "option '--backend' needs a value", "verify t.h5 --backend"},
       {2, "golden needs one of make, info, check", "golden"},
@@ -85,7 +85,8 @@ static void test_what_only_a_run_can_tell(void **state) {
       {3, "cannot load backend: ./nosuch.so", "verify t.h5 -q --backend ./nosuch.so"},
       {3, "device 'gpu7' is not here; found: cpu", "verify t.h5 -q --backend reference --device gpu7"},
       {3, "t.h5: template: copy me", "verify t.h5 -q --backend template"},
-      {3, "t.h5: profile i8: there is no error scale", "verify t.h5 -q --backend reference --profile i8"},
+      {3, "profile i8 is for q4tp matrices",
+       "verify " FIXTURE_FILE("tiny-f32.h5") " -q --backend reference --profile i8"},
       {2, "reference: no option \"speed\"; known: threads", "verify t.h5 -q --backend reference --option speed=1"},
       {2, "threads is \"0\"", "verify t.h5 -q --backend reference --option threads=0"},
       {2, "case main: --round 999: the case's context has 20 rows", "bench t.h5 -q --backend reference --round 999"},
@@ -115,7 +116,7 @@ static void test_an_empty_selection_ran_nothing(void **state) {
 static void test_missing_is_skipped_when_allowed(void **state) {
   (void)state;
   static const char *const missing[] = {"--backend nosuch", "--backend reference --device gpu7", "--backend template",
-                                        "--backend wrong-abi", "--backend reference --profile i8"};
+                                        "--backend wrong-abi", "--backend blas --profile i8"};
   for (size_t i = 0; i < sizeof missing / sizeof missing[0]; i++) {
     Program p = program("verify t.h5 --allow-missing --junit skip.xml %s", missing[i]);
     expect_status(&p, 77);
