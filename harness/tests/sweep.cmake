@@ -11,6 +11,6 @@ add_dependencies(test_cli_sweep dflash-harness dflash-backend-reference dflash-b
 foreach(backend reference blas)
   if(TARGET dflash-backend-${backend})
     add_test(NAME sweep_${backend} COMMAND dflash-harness sweep --backend ${backend} --count 200 --jobs 2 --quiet)
-    set_tests_properties(sweep_${backend} PROPERTIES LABELS sweep TIMEOUT 600)
+    set_tests_properties(sweep_${backend} PROPERTIES LABELS sweep TIMEOUT 600 PROCESSORS 2)
   endif()
 endforeach()
