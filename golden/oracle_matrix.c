@@ -203,7 +203,7 @@ DflashStatus dflash_oracle_matrix(const DflashOracleCall *call, DflashError *err
   DflashStatus status = dflash_matrix_open(call, &job.matrix, error);
   if (status != DFLASH_OK) return status;
   job.half = call->half && job.scaled;
-  job.scratch = dflash_alloc((size_t)dflash_pool_threads(call->pool), sizeof(Scratch));
+  job.scratch = aligned_alloc(64, (size_t)dflash_pool_threads(call->pool) * sizeof(Scratch)); /* filled by each block */
   if (job.scratch) {
     if (job.scaled) survey(&job, call->pool);
     dflash_pool_run(call->pool, (job.matrix.outputs + OUTPUTS - 1) / OUTPUTS, 1, run_blocks, &job);

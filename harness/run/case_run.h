@@ -41,6 +41,7 @@ struct DflashCaseRun {
   DflashStageInfo *infos;     /* [DFLASH_STAGE_COUNT * layers] */
   DflashProduct product;
   DflashSequence *sequence; /* the capturing one */
+  bool brief;               /* where a stage fails, the laws, which come after all stages, are not asked any more */
   bool borrowed;            /* c belongs to the session's caller */
   bool ran;                 /* product holds a block */
   bool resumed;             /* an earlier run holds its record: nothing more was opened */

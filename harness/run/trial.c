@@ -82,6 +82,7 @@ static DflashStatus verify(DflashSession *session, Board *board, int64_t index, 
   DflashCaseRun run;
   DflashStatus status = dflash_case_run_open(&run, session, index, NULL, error);
   if (status == DFLASH_OK) {
+    run.brief = true;
     dflash_verify_modes(&run);
     keep_case(&board->result, &run, index);
   }

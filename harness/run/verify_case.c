@@ -32,6 +32,7 @@ void dflash_verify_production(DflashCaseRun *run) {
   if (run->modes & 1u << DFLASH_MODE_LOCAL) dflash_verify_local(run);
   if (run->modes & 1u << DFLASH_MODE_CHAIN) dflash_verify_chain(run);
   bool filtered = run->session->options->stages != NULL || run->session->options->layer >= 0;
+  if (run->brief && dflash_verdicts_first(&run->verdicts) != NULL && run->session->options->repeat < 2) return;
   if (!filtered || run->session->options->repeat > 1) dflash_verify_laws(run);
 }
 
