@@ -1,0 +1,1 @@
+"""The fit of lambda to scores of correct runs (docs/calibration.md)."""
