@@ -1,18 +1,47 @@
 #include <stddef.h>
+#include <string.h>
 
 #include "cli/commands.h"
 #include "cli/run_arguments.h"
+#include "run/dump_judge.h"
 
 #include "base/error.h"
 
 static const char usage[] =
-    "usage: dflash-harness verify FILE... --backend NAME [OPTIONS]\n\n"
+    "usage: dflash-harness verify FILE... --backend NAME [OPTIONS]\n"
+    "       dflash-harness verify DUMP... [OPTIONS]\n\n"
     "Runs the cases of golden files on a backend and judges every stage by the error that correct arithmetic\n"
     "would show there. Modes:\n"
     "  alone  golden inputs into each stage, its output compared\n"
     "  chain  one block from taps and embeddings to tokens, every stage that it materialises compared\n"
     "  local  the same block, every stage recomputed in float64 from the backend's own inputs\n"
-    "Default: alone,chain; chain,local for a backend that cannot enter every stage alone.";
+    "Default: alone,chain; chain,local for a backend that cannot enter every stage alone.\n\n"
+    "--dump keeps both sides of every value that fails. Such a file is judged again without backend and device.";
+
+/* Dumps and goldens are judged in different ways: a command takes one kind. */
+static DflashStatus check_dumps(const DflashRunOptions *o, int64_t dumps, DflashError *error) {
+  if (dumps != o->file_count)
+    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT,
+                            "dumps and golden files are verified apart; %lld of %lld are dumps", (long long)dumps,
+                            (long long)o->file_count);
+  if (o->dump != NULL || o->resume)
+    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--dump and --resume are for golden files, not for dumps");
+  return DFLASH_OK;
+}
+
+static DflashStatus check_output(const DflashRunOptions *o, DflashError *error) {
+  if (o->dump_limit < 1) return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--dump-limit: at least 1");
+  if (o->dump == NULL) return DFLASH_OK;
+  for (int64_t i = 0; i < o->file_count; i++)
+    if (dflash_same_file(o->dump, o->files[i]))
+      return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "%s: is a golden file that is read: not written over",
+                              o->dump);
+  const char *others[] = {o->json, o->junit};
+  for (int i = 0; i < 2; i++)
+    if (others[i] != NULL && (strcmp(o->dump, others[i]) == 0 || dflash_same_file(o->dump, others[i])))
+      return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--dump names the file of another output: %s", o->dump);
+  return DFLASH_OK;
+}
 
 int dflash_command_verify(int argc, char **argv) {
   DflashRunArguments a;
@@ -22,14 +51,28 @@ int dflash_command_verify(int argc, char **argv) {
       {"stage,s", "PATTERN", "stages to judge: names or patterns over attn.mix and attn.mix/1", DFLASH_ARGUMENT_TEXT,
        &a.options.stages, 0},
       {"layer,l", "N", "only stages of this layer", DFLASH_ARGUMENT_NUMBER, &a.options.layer, 0},
-      {"repeat,r", "N", "run each block N times and count what fails", DFLASH_ARGUMENT_NUMBER, &a.options.repeat, 0}};
-  int count = 4, operands = 0, helped = 0;
+      {"repeat,r", "N", "run each block N times and count what fails", DFLASH_ARGUMENT_NUMBER, &a.options.repeat, 0},
+      {"dump", "FILE", "write both sides of the values that fail (docs/dump-format.md)", DFLASH_ARGUMENT_TEXT,
+       &a.options.dump, 0},
+      {"dump-limit", "BYTES", "of values in a dump, at most (1 GiB)", DFLASH_ARGUMENT_NUMBER, &a.options.dump_limit,
+       0}};
+  a.options.dump_limit = INT64_C(1) << 30;
+  int count = 6, operands = 0, helped = 0;
   dflash_run_arguments_rows(&a, table, &count);
   DflashError error = {0};
   DflashStatus status = dflash_arguments_parse(argc, argv, usage, table, count, &operands, &helped, &error);
   if (helped) return DFLASH_EXIT_OK;
+  a.options.files = (const char *const *)argv + 1;
+  a.options.file_count = operands;
+  int64_t dumps = status == DFLASH_OK ? dflash_dump_files(&a.options) : 0;
+  if (dumps > 0) {
+    status = check_dumps(&a.options, dumps, &error);
+    a.options.backend = "dump"; /* a dump tells whose values it holds */
+  }
   if (status == DFLASH_OK) status = dflash_run_arguments_finish(&a, argv, operands, &error);
+  if (status == DFLASH_OK) status = check_output(&a.options, &error);
   if (status == DFLASH_OK && a.options.repeat < 1)
     status = dflash_error_set(&error, DFLASH_INVALID_ARGUMENT, "--repeat: at least 1");
-  return status == DFLASH_OK ? dflash_run_verify(&a.options) : dflash_command_fail(&error);
+  if (status != DFLASH_OK) return dflash_command_fail(&error);
+  return dumps > 0 ? dflash_run_dumps(&a.options) : dflash_run_verify(&a.options);
 }

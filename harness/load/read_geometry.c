@@ -65,12 +65,17 @@ static DflashStatus read_inv_freq(DflashGolden *golden, const DflashNode *node, 
   return status;
 }
 
+DflashStatus dflash_read_geometry_fields(const DflashNode *node, DflashGeometry *geometry, DflashError *error) {
+  DflashStatus status = DFLASH_OK;
+  for (size_t i = 0; i < dflash_geometry_field_count() && status == DFLASH_OK; i++)
+    status = read_field(node, dflash_geometry_field(i), geometry, error);
+  return status == DFLASH_OK ? dflash_geometry_check(geometry, error) : status;
+}
+
 DflashStatus dflash_read_geometry(DflashGolden *golden, DflashError *error) {
   DflashNode node;
   DflashStatus status = dflash_node_open(&golden->root, "geometry", DFLASH_NODE_GROUP, &node, error);
-  for (size_t i = 0; i < dflash_geometry_field_count() && status == DFLASH_OK; i++)
-    status = read_field(&node, dflash_geometry_field(i), &golden->geometry, error);
-  if (status == DFLASH_OK) status = dflash_geometry_check(&golden->geometry, error);
+  if (status == DFLASH_OK) status = dflash_read_geometry_fields(&node, &golden->geometry, error);
   if (status == DFLASH_OK) status = read_inv_freq(golden, &node, error);
   dflash_node_close(&node);
   return status;

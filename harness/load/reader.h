@@ -41,6 +41,8 @@ DflashStatus dflash_golden_open_as(const char *path, const char *shown, int chec
 /* Each leaves what it built in the golden, whose close releases it. */
 DflashStatus dflash_read_header(DflashGolden *golden, DflashError *error);
 DflashStatus dflash_read_geometry(DflashGolden *golden, DflashError *error);
+/* The attributes alone, checked; geometry comes zeroed. */
+DflashStatus dflash_read_geometry_fields(const DflashNode *node, DflashGeometry *geometry, DflashError *error);
 DflashStatus dflash_read_weights(DflashGolden *golden, int check_values, DflashError *error);
 DflashStatus dflash_read_router(DflashGolden *golden, DflashError *error);
 DflashStatus dflash_read_case_names(DflashGolden *golden, DflashError *error);

@@ -7,21 +7,27 @@
 #include "model/geometry.h"
 #include "model/storage.h"
 
-static DflashStatus write_geometry(const DflashNode *root, const DflashGeometry *geometry, const float *inv_freq,
-                                   DflashError *error) {
-  DflashNode node;
-  DflashStatus status = dflash_write_group(root, "geometry", &node, error);
+DflashStatus dflash_write_geometry_fields(const DflashNode *node, const DflashGeometry *geometry, DflashError *error) {
+  DflashStatus status = DFLASH_OK;
   for (size_t i = 0; i < dflash_geometry_field_count() && status == DFLASH_OK; i++) {
     const DflashField *field = dflash_geometry_field(i);
     const void *place = (const char *)geometry + field->offset;
     const DflashList *list = place;
     if (field->kind == DFLASH_FIELD_I64)
-      status = dflash_write_i64(&node, field->name, *(const int64_t *)place, error);
+      status = dflash_write_i64(node, field->name, *(const int64_t *)place, error);
     else if (field->kind == DFLASH_FIELD_F64)
-      status = dflash_write_f64(&node, field->name, *(const double *)place, error);
+      status = dflash_write_f64(node, field->name, *(const double *)place, error);
     else
-      status = dflash_write_list(&node, field->name, list->at, list->count, error);
+      status = dflash_write_list(node, field->name, list->at, list->count, error);
   }
+  return status;
+}
+
+static DflashStatus write_geometry(const DflashNode *root, const DflashGeometry *geometry, const float *inv_freq,
+                                   DflashError *error) {
+  DflashNode node;
+  DflashStatus status = dflash_write_group(root, "geometry", &node, error);
+  if (status == DFLASH_OK) status = dflash_write_geometry_fields(&node, geometry, error);
   const DflashArray array = {DFLASH_FILE_F32, 1, {geometry->head_dim / 2}, inv_freq};
   if (status == DFLASH_OK) status = dflash_write_array(&node, "inv_freq", &array, error);
   dflash_node_close(&node);

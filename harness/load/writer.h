@@ -52,6 +52,7 @@ DflashStatus dflash_write_i64(const DflashNode *node, const char *name, int64_t 
 DflashStatus dflash_write_f64(const DflashNode *node, const char *name, double value, DflashError *error);
 DflashStatus dflash_write_list(const DflashNode *node, const char *name, const int64_t *values, int64_t count,
                                DflashError *error);
+DflashStatus dflash_write_geometry_fields(const DflashNode *node, const DflashGeometry *geometry, DflashError *error);
 DflashStatus dflash_write_text(const DflashNode *node, const char *name, const char *text, DflashError *error);
 
 #endif

@@ -7,8 +7,9 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "run/dump.h"
 #include "run/job_parts.h"
-#include "store/environment.h"
+#include "run/run_record.h"
 #include "time/clock.h"
 
 static void forget_child(DflashJob *job) {
@@ -59,17 +60,7 @@ static DflashStatus run_file(DflashJob *job, const char *file, DflashError *erro
 }
 
 static void send_run(DflashJob *job) {
-  cJSON *record = cJSON_CreateObject();
-  if (record == NULL) return;
-  cJSON_AddStringToObject(record, "type", "run");
-  cJSON_AddStringToObject(record, "command", job->options->command);
-  cJSON_AddStringToObject(record, "backend", job->options->backend);
-  cJSON *environment = dflash_environment();
-  const char *version = cJSON_GetStringValue(cJSON_GetObjectItem(environment, "version"));
-  char tool[80];
-  snprintf(tool, sizeof tool, "dflash-harness %s", version != NULL ? version : "unknown");
-  cJSON_AddStringToObject(record, "tool", tool);
-  cJSON_AddItemToObject(record, "environment", environment);
+  cJSON *record = dflash_run_record(job->options);
   dflash_job_keep(job, record);
   cJSON_Delete(record);
 }
@@ -115,6 +106,23 @@ static DflashStatus run_files(DflashJob *job, DflashError *error) {
   return status;
 }
 
+/* With --dump around the files: what failed before an error is kept. */
+static DflashStatus run_dumped(DflashJob *job, DflashError *error) {
+  const DflashRunOptions *o = job->options;
+  if (o->dump == NULL) return run_files(job, error);
+  DflashStatus status = dflash_spool_open(o->dump, o->dump_limit, &job->dump, error);
+  if (status != DFLASH_OK) return status;
+  DflashError later = {0};
+  status = run_files(job, error);
+  if (dflash_spool_write(job->dump, o->quiet ? NULL : stdout, &later) != DFLASH_OK && status == DFLASH_OK) {
+    *error = later;
+    status = later.status;
+  }
+  dflash_spool_close(job->dump);
+  job->dump = NULL;
+  return status;
+}
+
 static int run_all(DflashJob *job) {
   const DflashRunOptions *o = job->options;
   DflashStoreOptions store = {.console = o->quiet ? NULL : stdout,
@@ -129,7 +137,7 @@ static int run_all(DflashJob *job) {
     return dflash_status_exit(error.status);
   }
   send_run(job);
-  DflashStatus status = run_files(job, &error);
+  DflashStatus status = run_dumped(job, &error);
   int result = finish(job, begin);
   if (status == DFLASH_OK && job->store_error.status != DFLASH_OK) error = job->store_error;
   dflash_store_close(job->store, error.status == DFLASH_OK ? &error : NULL);

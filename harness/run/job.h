@@ -26,6 +26,7 @@ struct DflashJob {
   DflashCaseFn run_case;
   int64_t case_limit; /* cases a file at most; 0: all that are selected */
   DflashStore *store;
+  struct DflashDumpSpool *dump; /* NULL: none */
   DflashTally tally;
   DflashNames known;      /* cases of all files */
   int64_t matched;        /* cases that --case matched so far, all files */

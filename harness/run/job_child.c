@@ -71,8 +71,12 @@ static DflashStatus open_session(DflashSession *session, int *phase, DflashError
 
 int dflash_job_child(void *context, DflashChild *child) {
   DflashJob *job = context;
-  DflashSession session = {
-      .options = job->options, .file = job->file, .settings = job->settings, .store = job->store, .child = child};
+  DflashSession session = {.options = job->options,
+                           .file = job->file,
+                           .settings = job->settings,
+                           .store = job->store,
+                           .dump = job->dump,
+                           .child = child};
   DflashError error = {0};
   int phase = DFLASH_PHASE_GOLDEN;
   dflash_session_phase(&session, phase);

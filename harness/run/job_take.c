@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "compare/compare.h"
+#include "run/dump.h"
 #include "run/job_parts.h"
 #include "time/clock.h"
 
@@ -108,6 +109,7 @@ static void take_result(DflashJob *job, cJSON *record) {
 int dflash_job_take(void *context, cJSON *record) {
   DflashJob *job = context;
   const char *type = text_of(record, "type");
+  if (dflash_spool_take(job->dump, record)) return 0;
   if (strcmp(type, "phase") == 0) {
     take_phase(job, record);
   } else if (strcmp(type, "cases") == 0) {

@@ -36,6 +36,8 @@ typedef struct DflashRunOptions {
   int resume, verbose, quiet;
   int threads; /* of the harness itself (error scales, local recomputation); 0: all CPUs */
   const char *json, *junit;
+  const char *dump;   /* verify: file for the values that fail; NULL: none */
+  int64_t dump_limit; /* bytes of values at most */
   /* bench */
   double confidence, budget_s;
   int64_t warmup, max_samples;

@@ -12,8 +12,9 @@
 
 typedef struct DflashSession {
   const DflashRunOptions *options;
-  const char *file, *settings; /* settings: dflash_run_settings; own_settings once backend and golden are known */
-  const DflashStore *store;    /* for --resume */
+  const char *file, *settings;  /* settings: dflash_run_settings; own_settings once backend and golden are known */
+  const DflashStore *store;     /* for --resume */
+  struct DflashDumpSpool *dump; /* NULL: no --dump */
   DflashChild *child;
   DflashGolden *golden;           /* NULL: the cases are in memory */
   const DflashCase *const *cases; /* those; the caller's */

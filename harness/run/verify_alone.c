@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "run/dump.h"
 #include "run/laws.h"
 #include "run/lend.h"
 
@@ -98,8 +99,16 @@ static void alone_value(DflashCaseRun *run, DflashSequence *sequence, DflashStag
     run_failed(verdict, &error);
   } else {
     const DflashValue *golden = dflash_case_value(&run->c, call->stage, call->layer);
-    dflash_case_judge(run, verdict, output.data, golden->data, golden->alone, rows, width,
-                      dflash_guarded_damage(&output));
+    DflashDumpValues values = {.stage = call->stage,
+                               .rows = rows,
+                               .width = width,
+                               .damage = dflash_guarded_damage(&output),
+                               .got = output.data,
+                               .expected = golden->data,
+                               .sigma = golden->alone};
+    memcpy(values.inputs, call->inputs, sizeof values.inputs);
+    dflash_case_judge(run, verdict, output.data, golden->data, golden->alone, rows, width, values.damage);
+    dflash_dump_verdict(run, verdict, &values);
   }
   judge_written(run, verdict, call, written);
   dflash_guarded_close(&output);

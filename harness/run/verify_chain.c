@@ -2,15 +2,38 @@
 
 #include "base/error.h"
 #include "run/case_run.h"
+#include "run/dump.h"
+
+/* stage: whose terms name the places; a check that is no stage borrows one. */
+static void judge(DflashCaseRun *run, DflashVerdict *verdict, int32_t stage, const DflashDumpValues *values) {
+  int32_t own = verdict->stage;
+  verdict->stage = stage;
+  dflash_case_judge(run, verdict, values->got, values->expected, values->sigma, values->rows, values->width,
+                    values->damage);
+  verdict->stage = own;
+  dflash_dump_verdict(run, verdict, values);
+}
+
+/* The values of a stage as the block gave them, against a golden of the same size. */
+static DflashDumpValues values_of(const DflashCaseRun *run, int32_t stage, const DflashGuarded *own,
+                                  const float *expected, const float *sigma) {
+  const DflashGeometry *g = run->session->geometry;
+  return (DflashDumpValues){.stage = stage,
+                            .rows = dflash_stage_rows(g, &run->c.sizes, stage),
+                            .width = dflash_stage_width(g, &run->c.sizes, stage),
+                            .damage = dflash_guarded_damage(own),
+                            .got = own->data,
+                            .expected = expected,
+                            .sigma = sigma};
+}
 
 static void chain_stage(DflashCaseRun *run, int32_t stage, int64_t layer) {
-  const DflashGeometry *g = run->session->geometry;
   DflashVerdict *verdict = dflash_verdict_add(&run->verdicts, DFLASH_MODE_CHAIN, stage, layer, NULL);
   const DflashGuarded *own = dflash_product_judged(run, verdict);
   if (own == NULL) return;
   const DflashValue *golden = dflash_case_value(&run->c, stage, layer);
-  dflash_case_judge(run, verdict, own->data, golden->data, golden->chain, dflash_stage_rows(g, &run->c.sizes, stage),
-                    dflash_stage_width(g, &run->c.sizes, stage), dflash_guarded_damage(own));
+  DflashDumpValues values = values_of(run, stage, own, golden->data, golden->chain);
+  judge(run, verdict, stage, &values);
 }
 
 static void chain_tokens(DflashCaseRun *run) {
@@ -29,27 +52,22 @@ static void chain_tokens(DflashCaseRun *run) {
 static void chain_context(DflashCaseRun *run, int64_t layer, const char *check, const DflashGuarded *own,
                           const DflashValue *golden) {
   DflashVerdict *verdict = dflash_verdict_add(&run->verdicts, DFLASH_MODE_CHAIN, DFLASH_STAGE_NONE, layer, check);
-  const DflashGeometry *g = run->session->geometry;
   bool loaded = run->session->options->load_context != 0;
-  verdict->stage = DFLASH_STAGE_CONTEXT_K; /* for the names of places only */
-  dflash_case_judge(run, verdict, own->data, golden->data, loaded ? NULL : golden->chain, run->c.sizes.context_len,
-                    g->kv_heads * g->head_dim, dflash_guarded_damage(own));
-  verdict->stage = DFLASH_STAGE_NONE;
+  DflashDumpValues values = values_of(run, DFLASH_STAGE_CONTEXT_K, own, golden->data, loaded ? NULL : golden->chain);
+  values.rows = run->c.sizes.context_len;
+  judge(run, verdict, DFLASH_STAGE_CONTEXT_K, &values);
 }
 
 /* The block's own outputs must be the values that read_stage gives. */
 static void chain_outputs(DflashCaseRun *run, int32_t stage, const DflashGuarded *output) {
   const float *value = dflash_product_value(&run->product, stage, 0);
-  const DflashGeometry *g = run->session->geometry;
   DflashVerdict *verdict =
       dflash_verdict_add(&run->verdicts, DFLASH_MODE_CHAIN, DFLASH_STAGE_NONE, -1,
                          stage == DFLASH_STAGE_HEAD_LOGITS ? "block.logits" : "block.selector_hidden");
   const DflashValue *golden = dflash_case_value(&run->c, stage, 0);
-  verdict->stage = stage;
-  dflash_case_judge(run, verdict, output->data, value != NULL ? value : golden->data,
-                    value != NULL ? NULL : golden->chain, dflash_stage_rows(g, &run->c.sizes, stage),
-                    dflash_stage_width(g, &run->c.sizes, stage), dflash_guarded_damage(output));
-  verdict->stage = DFLASH_STAGE_NONE;
+  DflashDumpValues values =
+      values_of(run, stage, output, value != NULL ? value : golden->data, value != NULL ? NULL : golden->chain);
+  judge(run, verdict, stage, &values);
 }
 
 void dflash_verify_chain(DflashCaseRun *run) {

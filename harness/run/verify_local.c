@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "run/case_run.h"
+#include "run/dump.h"
 
 typedef struct Recomputed {
   float *value, *sigma;
@@ -23,8 +24,9 @@ static int64_t value_size(const DflashCaseRun *run, int32_t stage) {
 
 static bool source_value(Local *local, int32_t source, int64_t layer, const float **value, const float **sigma);
 
-/* The oracle's value and scale of a stage from the backend's own inputs. */
-static bool recompute(Local *local, int32_t stage, int64_t layer, float *value, float *sigma) {
+/* The oracle's value and scale of a stage from the backend's own inputs, which come back in `inputs` (may be NULL). */
+static bool recompute(Local *local, int32_t stage, int64_t layer, float *value, float *sigma,
+                      const float *inputs[DFLASH_STAGE_INPUTS]) {
   DflashCaseRun *run = local->run;
   DflashSession *s = run->session;
   DflashOracleCall call = {.geometry = s->geometry,
@@ -45,6 +47,7 @@ static bool recompute(Local *local, int32_t stage, int64_t layer, float *value, 
     int32_t source = dflash_stage_source(s->geometry, stage, layer, i, &from);
     if (!source_value(local, source, from, &call.inputs[i], &call.sigmas[i])) return false;
   }
+  if (inputs != NULL) memcpy(inputs, call.inputs, sizeof call.inputs);
   return dflash_oracle_stage(&call, &local->error) == DFLASH_OK;
 }
 
@@ -67,7 +70,7 @@ static bool source_value(Local *local, int32_t source, int64_t layer, const floa
         dflash_error_set(&local->error, DFLASH_OUT_OF_MEMORY, "no memory for recomputed values");
         return false;
       }
-      if (!recompute(local, source, layer, made->value, made->sigma)) return false;
+      if (!recompute(local, source, layer, made->value, made->sigma, NULL)) return false;
     }
     *value = made->value;
     *sigma = made->sigma;
@@ -75,24 +78,38 @@ static bool source_value(Local *local, int32_t source, int64_t layer, const floa
   return *value != NULL;
 }
 
+static void local_judge(DflashCaseRun *run, DflashVerdict *verdict, const DflashGuarded *own, const float *value,
+                        const float *sigma, const float *const inputs[DFLASH_STAGE_INPUTS]) {
+  const DflashGeometry *g = run->session->geometry;
+  DflashDumpValues values = {.stage = verdict->stage,
+                             .rows = dflash_stage_rows(g, &run->c.sizes, verdict->stage),
+                             .width = dflash_stage_width(g, &run->c.sizes, verdict->stage),
+                             .damage = dflash_guarded_damage(own),
+                             .got = own->data,
+                             .expected = value,
+                             .sigma = sigma};
+  memcpy(values.inputs, inputs, sizeof values.inputs);
+  dflash_case_judge(run, verdict, own->data, value, sigma, values.rows, values.width, values.damage);
+  dflash_dump_verdict(run, verdict, &values);
+}
+
 static void local_stage(Local *local, int32_t stage, int64_t layer) {
   DflashCaseRun *run = local->run;
-  const DflashGeometry *g = run->session->geometry;
   DflashVerdict *verdict = dflash_verdict_add(&run->verdicts, DFLASH_MODE_LOCAL, stage, layer, NULL);
   const DflashGuarded *own = dflash_product_judged(run, verdict);
   if (own == NULL) return;
   dflash_session_stage(run->session, DFLASH_MODE_LOCAL, stage, layer);
   size_t count = (size_t)value_size(run, stage);
   float *value = dflash_alloc(count, sizeof *value), *sigma = dflash_alloc(count, sizeof *sigma);
+  const float *inputs[DFLASH_STAGE_INPUTS] = {NULL};
   memset(&local->error, 0, sizeof local->error);
   if (value == NULL || sigma == NULL)
     dflash_verdict_note(verdict, DFLASH_OUTCOME_ERROR, "no memory to recompute it");
-  else if (!recompute(local, stage, layer, value, sigma))
+  else if (!recompute(local, stage, layer, value, sigma, inputs))
     dflash_verdict_note(verdict, DFLASH_OUTCOME_NOT_RUN, "cannot be recomputed: %s",
                         local->error.message[0] != '\0' ? local->error.message : "an input was not computed");
   else
-    dflash_case_judge(run, verdict, own->data, value, sigma, dflash_stage_rows(g, &run->c.sizes, stage),
-                      dflash_stage_width(g, &run->c.sizes, stage), dflash_guarded_damage(own));
+    local_judge(run, verdict, own, value, sigma, inputs);
   free(value);
   free(sigma);
 }

@@ -1,0 +1,189 @@
+#include "run/offline.h"
+
+#include <cjson/cJSON.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "run/names.h"
+#include "run/run_record.h"
+#include "run/tally.h"
+#include "store/store.h"
+#include "time/clock.h"
+
+typedef struct Parent {
+  const DflashRunOptions *options;
+  const char *what, *file;
+  DflashOfflineFn judge;
+  DflashStore *store;
+  DflashTally tally;
+  DflashNames known;
+  int64_t ran;
+  DflashError store_error;
+} Parent;
+
+/* ---- the child's side ---- */
+
+static void send_and_delete(DflashOffline *offline, cJSON *record) {
+  if (record != NULL) dflash_child_send(offline->child, record);
+  cJSON_Delete(record);
+}
+
+static cJSON *named_record(const char *type, const char *member, const char *text) {
+  cJSON *record = cJSON_CreateObject();
+  cJSON_AddStringToObject(record, "type", type);
+  cJSON_AddStringToObject(record, member, text);
+  return record;
+}
+
+void dflash_offline_known(DflashOffline *offline, const char *case_name) {
+  send_and_delete(offline, named_record("known", "name", case_name));
+}
+
+void dflash_offline_progress(DflashOffline *offline, const char *text) {
+  send_and_delete(offline, named_record("progress", "text", text));
+}
+
+static void identify(const DflashOffline *offline, const DflashOfflineCase *c, cJSON *record) {
+  cJSON_AddStringToObject(record, "file", offline->file);
+  cJSON_AddStringToObject(record, "backend", c->backend);
+  cJSON_AddStringToObject(record, "device", c->device);
+  cJSON_AddStringToObject(record, "profile", c->profile);
+  if (c->inputs_hash != NULL) cJSON_AddStringToObject(record, "inputs_hash", c->inputs_hash);
+}
+
+static DflashStatus send(DflashOffline *offline, const DflashOfflineCase *c, cJSON *record, DflashError *error) {
+  if (record == NULL) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for a record");
+  identify(offline, c, record);
+  send_and_delete(offline, record);
+  return DFLASH_OK;
+}
+
+DflashStatus dflash_offline_case(DflashOffline *offline, const DflashOfflineCase *c, const DflashVerdicts *verdicts,
+                                 DflashError *error) {
+  for (int64_t i = 0; i < verdicts->count; i++) {
+    cJSON *record = dflash_verdict_record(&verdicts->at[i]);
+    if (record != NULL) cJSON_AddStringToObject(record, "case", c->name);
+    DflashStatus status = send(offline, c, record, error);
+    if (status != DFLASH_OK) return status;
+  }
+  cJSON *record = dflash_case_record(verdicts, c->name, c->modes, offline->options->allow_missing);
+  if (record != NULL && c->reproduce != NULL && dflash_verdicts_first(verdicts) != NULL)
+    cJSON_AddStringToObject(record, "reproduce", c->reproduce);
+  return send(offline, c, record, error);
+}
+
+static int run_child(void *context, DflashChild *child) {
+  Parent *p = context;
+  DflashOffline offline = {.options = p->options, .file = p->file, .child = child};
+  DflashError error = {0};
+  dflash_child_hush(child, 1); /* a library that chokes on a damaged file keeps silent */
+  if (p->judge(&offline, &error) == DFLASH_OK) return 0;
+  cJSON *record = named_record("refused", "message", error.message);
+  cJSON_AddNumberToObject(record, "status", error.status);
+  send_and_delete(&offline, record);
+  return 0;
+}
+
+/* ---- the parent's side ---- */
+
+static const char *text_of(const cJSON *record, const char *name) {
+  const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(record, name));
+  return text != NULL ? text : "";
+}
+
+static void keep(Parent *p, cJSON *record) {
+  DflashError error = {0};
+  if (record == NULL || p->store_error.status != DFLASH_OK) return;
+  if (dflash_store_record(p->store, record, &error) != DFLASH_OK) p->store_error = error;
+}
+
+static void refuse(Parent *p, DflashStatus status, const char *message) {
+  dflash_progress_done();
+  dflash_log(DFLASH_LOG_ERROR, "%s%s%s", strncmp(message, p->file, strlen(p->file)) != 0 ? p->file : "",
+             strncmp(message, p->file, strlen(p->file)) != 0 ? ": " : "", message);
+  if (status == DFLASH_UNSUPPORTED || status == DFLASH_UNAVAILABLE)
+    dflash_tally_case(&p->tally.now, DFLASH_OUTCOME_UNSUPPORTED);
+  else if (dflash_status_exit(status) == DFLASH_EXIT_BAD_INPUT)
+    p->tally.bad_input++;
+  else
+    dflash_tally_case(&p->tally.now, DFLASH_OUTCOME_ERROR);
+}
+
+static int take(void *context, cJSON *record) {
+  Parent *p = context;
+  const char *type = text_of(record, "type");
+  if (strcmp(type, "known") == 0) {
+    dflash_names_add(&p->known, text_of(record, "name"));
+  } else if (strcmp(type, "progress") == 0) {
+    dflash_progress("%s: %s", p->file, text_of(record, "text"));
+  } else if (strcmp(type, "refused") == 0) {
+    double status = cJSON_GetNumberValue(cJSON_GetObjectItem(record, "status"));
+    refuse(p, status >= 0 && status < 100 ? (DflashStatus)status : DFLASH_INTERNAL, text_of(record, "message"));
+  } else {
+    if (strcmp(type, "case") == 0) dflash_tally_case(&p->tally.now, dflash_outcome_find(text_of(record, "outcome")));
+    p->ran += strcmp(type, "case") == 0;
+    dflash_progress_done();
+    keep(p, record);
+  }
+  return p->store_error.status != DFLASH_OK;
+}
+
+static DflashStatus run_file(Parent *p, const char *file, DflashError *error) {
+  DflashChildResult result;
+  p->file = file;
+  DflashStatus status = dflash_isolate(run_child, p, p->options->timeout_s, take, p, &result, error);
+  if (status != DFLASH_OK || result.how == DFLASH_CHILD_EXITED || result.how == DFLASH_CHILD_STOPPED) return status;
+  DflashText text = {0};
+  dflash_text_append(&text, "not a readable %s: reading it %s", p->what, result.text);
+  refuse(p, DFLASH_INVALID_DATA, text.data != NULL ? text.data : "");
+  dflash_text_free(&text);
+  return DFLASH_OK;
+}
+
+static void check_names(Parent *p) {
+  int length = 0;
+  if (p->known.count == 0) return;
+  const char *word = dflash_names_unmatched(&p->known, p->options->cases, p->ran == 0, &length);
+  if (word == NULL) return;
+  DflashText list = {0};
+  dflash_names_list(&p->known, &list);
+  dflash_log(DFLASH_LOG_ERROR, "no case matches '%.*s'; there are: %s", length, word,
+             list.data != NULL ? list.data : "");
+  dflash_text_free(&list);
+  p->tally.bad_input += dflash_names_unmatched(&p->known, p->options->cases, 0, &length) != NULL;
+}
+
+static int judge_all(Parent *p, int64_t file_count, DflashError *error) {
+  uint64_t begin = dflash_clock_ns();
+  DflashStatus status = DFLASH_OK;
+  cJSON *run = dflash_run_record(p->options);
+  keep(p, run);
+  cJSON_Delete(run);
+  for (int64_t i = 0; i < file_count && status == DFLASH_OK && p->store_error.status == DFLASH_OK; i++)
+    status = run_file(p, p->options->files[i], error);
+  check_names(p);
+  int result = dflash_tally_exit(&p->tally, p->options->allow_missing);
+  cJSON *summary = dflash_tally_record(&p->tally, result, (double)(dflash_clock_ns() - begin) * 1e-9);
+  keep(p, summary);
+  cJSON_Delete(summary);
+  return result;
+}
+
+int dflash_offline_run(const DflashRunOptions *o, int64_t file_count, const char *what, DflashOfflineFn judge) {
+  Parent p = {.options = o, .what = what, .judge = judge};
+  const DflashStoreOptions store = {
+      .console = o->quiet ? NULL : stdout, .json_path = o->json, .junit_path = o->junit, .verbose = o->verbose};
+  DflashError error = {0};
+  int result = DFLASH_EXIT_OK;
+  if (dflash_store_open(&store, &p.store, &error) == DFLASH_OK) {
+    result = judge_all(&p, file_count, &error);
+    dflash_names_close(&p.known);
+    if (error.status == DFLASH_OK) error = p.store_error;
+    dflash_store_close(p.store, error.status == DFLASH_OK ? &error : NULL);
+  }
+  if (error.status == DFLASH_OK) return result;
+  dflash_log(DFLASH_LOG_ERROR, "%s", error.message);
+  return dflash_status_exit(error.status);
+}

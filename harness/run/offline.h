@@ -1,0 +1,38 @@
+/* Files that are judged without a backend: dumps, and values that another engine wrote. Each file is read in a child
+ * process, its verdicts go to the store, and an exit status comes of all. */
+#ifndef DFLASH_RUN_OFFLINE_H
+#define DFLASH_RUN_OFFLINE_H
+
+#include "run/case_record.h"
+#include "run/isolate.h"
+
+struct cJSON;
+
+/* One file's work, in the child. */
+typedef struct DflashOffline {
+  const DflashRunOptions *options;
+  const char *file; /* as records name it */
+  DflashChild *child;
+} DflashOffline;
+
+/* Judges offline->file; an error it returns makes the file bad input, or what its status says. */
+typedef DflashStatus (*DflashOfflineFn)(DflashOffline *offline, DflashError *error);
+
+/* Judges the first file_count of the options' files; the exit status. what: "dump" for messages. */
+int dflash_offline_run(const DflashRunOptions *options, int64_t file_count, const char *what, DflashOfflineFn judge);
+
+/* Inside the child. Every case of the file, asked for or not: a name that none has is a mistake. */
+void dflash_offline_known(DflashOffline *offline, const char *case_name);
+/* Restarts the time limit. */
+void dflash_offline_progress(DflashOffline *offline, const char *text);
+
+/* Whose values they are, for records. */
+typedef struct DflashOfflineCase {
+  const char *name, *modes, *backend, *device, *profile;
+  const char *inputs_hash, *reproduce; /* may be NULL */
+} DflashOfflineCase;
+/* All verdicts of a case, then its record. */
+DflashStatus dflash_offline_case(DflashOffline *offline, const DflashOfflineCase *c, const DflashVerdicts *verdicts,
+                                 DflashError *error);
+
+#endif

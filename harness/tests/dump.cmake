@@ -1,0 +1,6 @@
+# Dumps of failing values, and values that other engines wrote.
+dflash_backend(off-crash TEST_ONLY SOURCES plugins/off-crash.c DEPENDS dflash_reference_parts)
+dflash_test(cli_dump LIBS dflash_load LABELS cli TIMEOUT 300)
+target_sources(test_cli_dump PRIVATE program.c)
+add_dependencies(test_cli_dump dflash-harness dflash-backend-reference dflash-backend-faulty dflash-backend-off-crash
+                 ${plugin_targets} ${run_plugin_targets})
