@@ -16,8 +16,9 @@ typedef struct Scratch {
 
 typedef struct Job {
   const DflashOracleCall *call;
-  Scratch *scratch; /* [threads] */
-  double *likeness; /* [rows] */
+  Scratch *scratch;              /* [threads] */
+  double *likeness;              /* [rows] */
+  double *total, *concentration; /* [rows, heads] */
 } Job;
 
 /* Context rows [*begin, *end) that the block's row sees. */
@@ -81,12 +82,34 @@ static void run_heads(void *context, int64_t begin, int64_t end, int worker) {
     gather(call, &s->head, item / heads, item % heads);
     s->head.likeness = call->chain && call->sigmas[2] ? job->likeness : NULL;
     attend(&s->head);
-    if (dflash_oracle_scaled(call)) dflash_head_scale_run(&s->scale, &s->head);
+    if (dflash_oracle_scaled(call)) {
+      dflash_head_scale_run(&s->scale, &s->head);
+      job->total[item] = s->scale.total;
+      job->concentration[item] = s->scale.concentration;
+    }
     for (int64_t i = 0; i < dim; i++) {
       double own = dflash_oracle_scaled(call) ? s->scale.own[i] : 0;
       double inherited = dflash_oracle_scaled(call) ? s->scale.inherited[i] : 0;
       dflash_oracle_put(call, item * dim + i, s->head.mix[i], own, inherited, false);
     }
+  }
+}
+
+/* An error of one score moves all channels of a head together. What is made of them next multiplies it by sums of
+ * weights, and a product of two normal numbers has a wider tail than either: the fewer sources bring the row's
+ * variance, the wider. */
+static void widen_rows(const Job *job) {
+  const DflashOracleCall *call = job->call;
+  int64_t heads = call->geometry->heads, width = heads * call->geometry->head_dim;
+  for (int64_t row = 0; row < call->sizes.rows; row++) {
+    double total = 0, concentration = 0;
+    for (int64_t a = 0; a < heads; a++) {
+      total += job->total[row * heads + a];
+      concentration += job->concentration[row * heads + a];
+    }
+    double share = total > 0 && concentration > 0 ? fmin(1, sqrt(concentration) / total) : 0;
+    float factor = (float)sqrt(1 + 3 * share * share);
+    for (int64_t i = 0; i < width; i++) call->chain[row * width + i] *= factor;
   }
 }
 
@@ -116,13 +139,18 @@ DflashStatus dflash_oracle_attention(const DflashOracleCall *call, DflashError *
   Job job = {.call = call,
              .scratch = dflash_alloc((size_t)threads, sizeof *job.scratch),
              .likeness = dflash_alloc((size_t)call->sizes.rows, sizeof *job.likeness)};
-  bool open = job.scratch != NULL && job.likeness != NULL;
+  size_t items = (size_t)(call->sizes.rows * call->geometry->heads);
+  job.total = dflash_alloc(items, 2 * sizeof *job.total);
+  job.concentration = job.total != NULL ? job.total + items : NULL;
+  bool open = job.scratch != NULL && job.likeness != NULL && job.total != NULL;
   if (open)
     dflash_likeness(call->inputs[2], call->sizes.rows, call->geometry->kv_heads * call->geometry->head_dim,
                     job.likeness);
   for (int i = 0; open && i < threads; i++) open = scratch_open(&job.scratch[i], call);
   if (open) dflash_pool_run(call->pool, call->sizes.rows * call->geometry->heads, 1, run_heads, &job);
+  if (open && call->chain) widen_rows(&job);
   for (int i = 0; job.scratch && i < threads; i++) scratch_close(&job.scratch[i]);
+  free(job.total);
   free(job.scratch);
   free(job.likeness);
   return open ? DFLASH_OK : dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "oracle: no memory for attention");

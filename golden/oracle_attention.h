@@ -30,6 +30,7 @@ typedef struct DflashHeadScale {
   double *left, *right;                /* [padded dim * DFLASH_PANEL] weighted keys, centred values, by channel */
   double *covariance;                  /* [padded dim * padded dim] of k and v under p */
   double query_stretch;                /* of the queries' deviation, 1 to first order */
+  double total, concentration;         /* variance of all channels; squares of what single sources bring to it */
 } DflashHeadScale;
 
 bool dflash_head_scale_open(DflashHeadScale *scale, int64_t dim, int64_t keys);

@@ -73,14 +73,17 @@ static void add_shared(const DflashHead *head, const Channels *sums, int64_t j, 
   }
 }
 
-static void add_key(const DflashHeadScale *s, const DflashHead *head, const Channels *sums, int64_t j) {
+static double square(double x) { return x * x; }
+
+static void add_key(DflashHeadScale *s, const DflashHead *head, const Channels *sums, int64_t j) {
   double p = head->p[j], own = s->score_own[j], inherited = s->score_inherited[j];
   const float *v = head->v[j], *sigma = head->v_sigma[j];
   double like = head->likeness && j >= head->context ? head->likeness[j - head->context] : 0;
   if (like > 0) add_shared(head, sums, j, like, sqrt(inherited));
-  double apart = 1 - like * like;
+  double apart = 1 - like * like, moved = 0;
   for (int64_t i = 0; i < head->dim; i++) {
     double term = p * v[i], centred = p * (v[i] - head->mix[i]);
+    moved += centred * centred;
     sums->scored[i] += centred * centred * own;
     sums->scored_inherited[i] += centred * centred * inherited * apart;
     sums->squares[i] += term * term;
@@ -89,6 +92,7 @@ static void add_key(const DflashHeadScale *s, const DflashHead *head, const Chan
     sums->drift[i] += centred;
     sums->drift_max[i] = fmax(sums->drift_max[i], sums->drift[i] * sums->drift[i]);
   }
+  s->concentration += square(moved * (DFLASH_ROUNDING * own + inherited * apart));
   for (int64_t i = 0; sigma && i < head->dim; i++) sums->values[i] += p * p * ((double)sigma[i] * sigma[i]) * apart;
 }
 
@@ -160,11 +164,14 @@ static void add_query(DflashHeadScale *s, const DflashHead *head) {
   }
   for (int64_t i = 0; i < head->dim; i++) {
     double q = head->scale * head->q[i], sigma = head->q_sigma ? head->scale * s->query_stretch * head->q_sigma[i] : 0;
+    double moved = 0;
     for (int64_t d = 0; d < head->dim; d++) {
-      double square = s->covariance[i * padded + d] * s->covariance[i * padded + d];
-      s->own[d] += DFLASH_ROUNDING * q * q * square;
-      s->inherited[d] += sigma * sigma * square;
+      double covariance = square(s->covariance[i * padded + d]);
+      s->own[d] += DFLASH_ROUNDING * q * q * covariance;
+      s->inherited[d] += sigma * sigma * covariance;
+      moved += covariance;
     }
+    s->concentration += square(moved * (DFLASH_ROUNDING * q * q + sigma * sigma));
   }
 }
 
@@ -175,7 +182,12 @@ static void add_constants(DflashHeadScale *s, const DflashHead *head) {
   memset(shared, 0, (size_t)head->dim * sizeof *shared);
   for (int64_t j = 0; j < head->keys; j++)
     for (int64_t i = 0; i < head->dim; i++) shared[i] += head->score[j] * head->p[j] * (head->v[j][i] - head->mix[i]);
-  for (int64_t i = 0; i < head->dim; i++) s->own[i] += DFLASH_ROUNDING * 2 * 3 * shared[i] * shared[i];
+  double moved = 0;
+  for (int64_t i = 0; i < head->dim; i++) {
+    s->own[i] += DFLASH_ROUNDING * 2 * 3 * shared[i] * shared[i];
+    moved += shared[i] * shared[i];
+  }
+  s->concentration += square(DFLASH_ROUNDING * 2 * 3 * moved);
 }
 
 static Channels sum_channels(DflashHeadScale *s, const DflashHead *head) {
@@ -195,6 +207,7 @@ void dflash_head_scale_run(DflashHeadScale *s, const DflashHead *head) {
   for (int64_t j = 0; j < head->keys; j++) max = fmax(max, head->score[j]);
   score_variances(s, head, max);
   s->query_stretch = 1;
+  s->concentration = 0;
   if (head->half) dflash_half_scores(s, head);
   Channels sums = sum_channels(s, head);
   Softmax softmax = softmax_sums(head);
@@ -211,4 +224,9 @@ void dflash_head_scale_run(DflashHeadScale *s, const DflashHead *head) {
   add_constants(s, head);
   add_query(s, head);
   if (head->half) dflash_half_attention(s, head);
+  double common = 0;
+  for (int64_t i = 0; i < head->dim; i++) common += square(sums.scored_shared[i]);
+  s->concentration += square(common);
+  s->total = 0;
+  for (int64_t i = 0; i < head->dim; i++) s->total += s->own[i] + s->inherited[i];
 }

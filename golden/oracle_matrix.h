@@ -13,6 +13,7 @@ typedef struct DflashMatrix {
   int64_t rows, cols, outputs;
   int64_t segment;       /* columns whose sum is one step of the partial sums that are followed */
   DflashRowFacts *facts; /* [rows], of x */
+  double *common;        /* [rows], relative variance that all of a row of x may have in common; NULL: x is exact */
   int *lowest;           /* [rows], lowest bit set in a row of x; only for exact calls */
   DflashHalfMatrix half; /* of a profile of 16 bits */
 } DflashMatrix;

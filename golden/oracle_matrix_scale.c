@@ -34,18 +34,22 @@ DflashStatus dflash_matrix_open(const DflashOracleCall *call, DflashMatrix *m, D
   m->sigma = call->chain && call->sigmas[0] ? call->sigmas[0] + skip : NULL;
   m->facts = dflash_alloc((size_t)m->rows, sizeof *m->facts);
   if (call->exact) m->lowest = dflash_alloc((size_t)m->rows, sizeof *m->lowest);
+  if (m->sigma) m->common = dflash_alloc((size_t)m->rows, sizeof *m->common);
   bool half =
       !call->half || dflash_half_matrix_open(&m->half, call, call->inputs[0], m->rows * m->cols + skip, weights);
-  if (!half || !m->facts || (call->exact && !m->lowest)) {
+  if (!half || !m->facts || (call->exact && !m->lowest) || (m->sigma && !m->common)) {
     dflash_matrix_close(m);
     return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "oracle: no memory for %" PRId64 " rows", m->rows);
   }
   for (int64_t r = 0; m->lowest && r < m->rows; r++) m->lowest[r] = row_lowest(m->x + r * m->cols, m->cols);
+  for (int64_t r = 0; m->common && r < m->rows; r++)
+    m->common[r] = dflash_row_common(m->x + r * m->cols, m->sigma + r * m->cols, m->cols);
   return DFLASH_OK;
 }
 
 void dflash_matrix_close(DflashMatrix *m) {
   free(m->facts);
+  free(m->common);
   free(m->lowest);
   dflash_half_matrix_close(&m->half);
 }
@@ -96,6 +100,12 @@ static double own_variance(const DflashMatrix *m, const DflashMatrixElement *e) 
   return DFLASH_ROUNDING * roundings + flush + dflash_golden_rounding(e->value);
 }
 
+/* Errors of x that are all one factor move the sum by that factor, however its terms cancel or not. */
+static double inherited_variance(const DflashMatrix *m, const DflashMatrixElement *e) {
+  double together = m->common ? m->common[e->row] * (e->value * e->value - e->squares) : 0;
+  return e->inherited + fmax(0, together);
+}
+
 /* A field that is folded into x makes other values equal than x has: those count in full. */
 static void put_half(const DflashMatrix *m, const DflashMatrixElement *e, int64_t at, bool exact) {
   const DflashRowFacts *x = &m->facts[e->row];
@@ -103,7 +113,7 @@ static void put_half(const DflashMatrix *m, const DflashMatrixElement *e, int64_
   if (m->half.fields) rounded_x *= dflash_repeats(x->nonzero, x->distinct * e->weight->distinct);
   exact = exact && e->rounded_weights == 0 && dflash_half_kept(m->call->half, e->value);
   double own = own_variance(m, e) + e->rounded_weights + output;
-  double inherited = dflash_half_lost(m->call->half, e->inherited, e->squares, e->value);
+  double inherited = dflash_half_lost(m->call->half, inherited_variance(m, e), e->squares, e->value);
   dflash_half_put(m->call, at, e->value, own, rounded_x, inherited, exact);
 }
 
@@ -117,5 +127,5 @@ void dflash_matrix_finish(const DflashMatrix *m, const DflashMatrixElement *e) {
   if (m->call->half)
     put_half(m, e, at, exact);
   else
-    dflash_oracle_put(m->call, at, e->value, own_variance(m, e), e->inherited, exact);
+    dflash_oracle_put(m->call, at, e->value, own_variance(m, e), inherited_variance(m, e), exact);
 }

@@ -69,3 +69,13 @@ bool dflash_exact_holds(const DflashExactSum *sum) {
   if (sum->lowest < FLT_MIN_EXP - 1 || sum->lowest > FLT_MAX_EXP - FLT_MANT_DIG - 1) return false;
   return sum->magnitude <= ldexp(1, sum->lowest + FLT_MANT_DIG);
 }
+
+double dflash_row_common(const float *values, const float *sigma, int64_t count) {
+  double least = INFINITY;
+  for (int64_t i = 0; i < count; i++) {
+    if (values[i] == 0) continue;
+    double relative = (double)sigma[i] / values[i];
+    least = fmin(least, relative * relative);
+  }
+  return isfinite(least) ? least : 0;
+}

@@ -47,6 +47,9 @@ typedef struct DflashRowFacts {
   double nonzero, distinct; /* distinct is infinite from DFLASH_DISTINCT_LIMIT on */
 } DflashRowFacts;
 DflashRowFacts dflash_row_facts(const float *values, int64_t count, DflashDistinct *scratch);
+/* The least relative variance of a row's elements other than 0: what all of them may have in common, as when a norm's
+ * factor errs for the whole row. 0 for a row of zeros. */
+double dflash_row_common(const float *values, const float *sigma, int64_t count);
 double dflash_distinct_values(const DflashDistinct *set); /* infinite when full */
 
 /* Exponent of the lowest bit set; INT_MAX for 0, and for values that are not finite. */
