@@ -93,7 +93,7 @@ const Fault faults_lawful[] = {
      .keeps = "*", .stage = fault_by_folding},
     {LAWFUL("lawful-rows", GOLDENS, "rows computed in pieces of two, each on its own"), .stage = fault_by_rows},
     {LAWFUL("lawful-unrepeatable", "tiny/main block-16/cut", "bits differ between blocks, and the backend says so"),
-     .stage = fault_last_bits_unpromised, .model_info = fault_unrepeatable},
+     .keeps = "*", .stage = fault_last_bits_unpromised, .model_info = fault_unrepeatable},
     {LAWFUL("lawful-lazy", CONTEXT_GOLDENS, "rows of a push wait until a block or another call needs them"),
      .push = fault_lazy_push, .truncate = fault_lazy_truncate, .reset = fault_lazy_reset, .load = fault_lazy_load,
      .span = fault_lazy_span, .read_context = fault_lazy_read_context, .block = fault_lazy_block,

@@ -1,7 +1,7 @@
-#include <math.h>
 #include <string.h>
 
 #include "backends/faulty/faults_lawful.h"
+#include "backends/faulty/kernels.h"
 #include "model/stage_table.h"
 
 /* Rows of these see nothing of other rows. */
@@ -31,13 +31,11 @@ DflashStatus fault_by_rows(FaultCall *call) {
   return status;
 }
 
-/* Sums whose order depends on the moment. */
+/* Sums whose order depends on the moment. Where a sum is exact, no order shows. */
 DflashStatus fault_last_bits_unpromised(FaultCall *call) {
-  const DflashStatus status = fault_base(call);
-  if (!dflash_stage_is_matrix(call->call.stage) || call->model->blocks % 2 == 0) return status;
-  for (int64_t i = 0; status == DFLASH_OK && i < fault_width(call); i++)
-    if (call->call.output[i] != 0) call->call.output[i] = nextafterf(call->call.output[i], INFINITY);
-  return status;
+  const FaultMatrix knobs = {.order = call->model->blocks % 2 == 0 ? FAULT_ORDER_FORWARD : FAULT_ORDER_BACKWARD};
+  if (!call->in_block || !dflash_stage_is_matrix(call->call.stage)) return fault_base(call);
+  return fault_kernel_matrix(call, &knobs);
 }
 
 DflashStatus fault_unrepeatable(const DflashModel *model, DflashModelInfo *info, DflashError *error) {
