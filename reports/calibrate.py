@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Fits lambda to the scores that ci/calibrate collected: tables to stdout, all figures as JSON, the figure as SVG."""
+"""Fits lambda to the scores that ci/calibrate collected: tables to stdout, all figures as JSON, the figure as SVG.
+
+Exit status: 0 a lambda follows; 1 it does not hold, because a tail is heavier than exponential; 2 there are no files;
+5 there are too few goldens to tell."""
 
 import argparse
 import json
@@ -12,7 +15,7 @@ PROFILES = ("exact", "i8", "f16", "bf16")
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("files", nargs="+", metavar="FILE", help="score files, or folders with them")
     add("--above", type=float, default=0.25, help="share of goldens that a tail is fitted to (%(default)s)")
@@ -76,12 +79,12 @@ def print_lambdas(profiles):
             print(f"{profile.name}: too few goldens for {', '.join(profile.unfitted)}\n")
 
 
-def print_stages(profiles, count=6, far=3.0):
+def print_stages(profiles, count=6):
     print("## Stages with the largest lambda, and others with a heavy tail\n")
     rows = []
     for profile in profiles:
         ranked = sorted(profile.stages, key=lambda group: -group.largest)
-        for group in ranked[:count] + [g for g in ranked[count:] if g.heavy and g.largest > far]:
+        for group in ranked[:count] + [g for g in ranked[count:] if g.heavy]:
             row = [profile.name, f"{group.stage} ({group.mode})", str(group.goldens), number(group.largest)]
             rows.append(row + ([number(group.tail.b), shape_of(group)] if group.tail is not None else ["", ""]))
     table(["profile", "stage", "goldens", "largest lambda", "b", "shape"], rows)
@@ -106,9 +109,19 @@ def print_failures(profiles):
     table(["slice", "draw", "what"], rows)
 
 
+def rounded(value):
+    """Six digits: what differs beyond is the machine's mathematics."""
+    if isinstance(value, dict):
+        return {key: rounded(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [rounded(inner) for inner in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
 def result(options, sizes, needed, profiles, defects):
     return {
         "lambda": needed,
+        "holds": not any(profile.heavy for profile in profiles),
         "judged_at": scores.LAMBDA,
         "probability": options.probability,
         "confidence": analysis.CONFIDENCE,
@@ -140,15 +153,19 @@ def main():
     if not fitted:
         print("calibrate: too few goldens to fit a tail", file=sys.stderr)
         return 5
+    heavy = sum(len(profile.heavy) for profile in profiles)
     print(f"lambda that covers all profiles: {max(fitted):.2f}")
+    if heavy:
+        print(f"it does not hold: {heavy} tails are heavier than exponential; look at the error scale there first")
     defects = figure.defect_scores(scores.read_lines(options.defects)) if options.defects else []
     if defects:
         print(f"defects found: {len(defects)}, smallest score {defects[0]:.3g}")
     if options.json:
-        options.json.write_text(json.dumps(result(options, sizes, max(fitted), profiles, defects), indent=1) + "\n")
+        figures = rounded(result(options, sizes, max(fitted), profiles, defects))
+        options.json.write_text(json.dumps(figures, indent=1) + "\n")
     if options.figure:
         figure.draw(options.figure, profiles, options.at, defects)
-    return 0
+    return 1 if heavy else 0
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from calibration import tail
 JUDGED = ("alone", "chain")  # modes of one verification
 CONFIDENCE = 0.99  # of upper bounds, and of the test whether a tail is heavier than exponential
 HEAVY = 9.55  # what twice the gain in log likelihood exceeds by chance in one fit of 1000, of one sign
+FAR = 3.0  # a stage that never needs more than this is bounded, whatever the form of its tail
 
 
 @dataclass
@@ -52,7 +53,8 @@ class Group:
 
     @property
     def heavy(self):
-        return self.tail is not None and self.shape > 0 and 2 * self.gain > HEAVY
+        """The exponential is no upper bound here: the error scale of the stage is to be looked at."""
+        return self.tail is not None and self.largest > FAR and self.shape > 0 and 2 * self.gain > HEAVY
 
     def as_json(self):
         row = {"mode": self.mode, "stage": self.stage, "goldens": self.goldens, "elements": self.elements}
@@ -98,6 +100,10 @@ class Profile:
         self.staged = _combine(by_stage, lambda group: sizes[group.stage], settings)
         self.of_mode = {group.mode: _combine([group], lambda group: all_of_it, settings) for group in self.modes}
         self.unfitted = [f"{g.stage} ({g.mode})" for g in by_stage if g.tail is None]
+
+    @property
+    def heavy(self):
+        return [group for group in self.stages + self.modes if group.heavy]
 
     def outliers(self, count=10):
         """The draws that need the largest lambda: (lambda, mode, stage, draw)."""

@@ -7,10 +7,12 @@ record.
 
 import gzip
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-LAMBDA = 10.0  # what scores were divided by: DFLASH_LAMBDA of the sweep
+HEADER = Path(__file__).resolve().parents[2] / "harness/compare/compare.h"
+LAMBDA = float(re.search(r"#define DFLASH_LAMBDA ([\d.]+)", HEADER.read_text())[1])  # what scores were divided by
 SUFFIXES = (".scores.jsonl", ".scores.jsonl.gz")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from calibration import analysis, golden, scores, tail  # noqa: E402
+from calibration import analysis, figure, golden, scores, tail  # noqa: E402
 
 B, C, GOLDENS = 0.35, 0.05, 2000
 LAMBDA = B * np.log(1e7 * C / 1e-4)  # of a golden of 1e7 elements that fails once in 1e4
@@ -122,9 +122,26 @@ class Files(unittest.TestCase):
             path.with_name("one.draws.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
             self.assertEqual(scores.find([folder]), [path])
             failed, lawless = scores.read(path)
-        self.assertEqual(failed.needed, {("chain", "mlp.up"): 2.9, ("chain", "mlp.down"): 15.0})
+        self.assertEqual(failed.needed, {("chain", "mlp.up"): 2.9, ("chain", "mlp.down"): 1.5 * scores.LAMBDA})
         self.assertEqual(lawless.needed, {("chain", "mlp.up"): 2.9})
         self.assertIsNotNone(lawless.failure)
+
+    def test_the_figure_is_the_same_every_time(self):
+        key = "alone", "mlp.up"
+        draws = [scores.Draw("s", "exact", 1, i, {key: 1.0 + i / 9}, {key: 9}) for i in range(300)]
+        settings = analysis.Settings(above=0.25, probability=1e-4, samples=10, seed=1)
+        profile = analysis.Profile("exact", draws, golden.stage_elements(), settings)
+        record = {"type": "defect", "defect": "a", "lawful": False, "found": True, "end_values": False}
+        records = [record | {"score": score} for score in ("inf", 3.5, 70)]
+        records += [record | {"score": 0.1, "lawful": True}, record | {"score": 0.2, "end_values": True}]
+        defects = figure.defect_scores(records)
+        self.assertEqual(defects, [3.5, 70.0, float("inf")])
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [Path(folder) / name for name in ("a.svg", "b.svg")]
+            for path in paths:
+                figure.draw(path, [profile], 10.0, defects)
+            self.assertEqual(paths[0].read_bytes(), paths[1].read_bytes())
+            self.assertIn("1 of them further right", paths[0].read_text())
 
     def test_elements_follow_stage_table_and_preset(self):
         sizes = golden.stage_elements()
