@@ -6,6 +6,7 @@
 
 int dflash_command_golden(int argc, char **argv);
 int dflash_command_verify(int argc, char **argv);
+int dflash_command_compare(int argc, char **argv);
 int dflash_command_bench(int argc, char **argv);
 int dflash_command_sweep(int argc, char **argv);
 int dflash_command_selftest(int argc, char **argv);

@@ -23,6 +23,7 @@ static const Command commands[] = {
     {"bench", "how fast is it? every stage and the whole block, once it is right", dflash_command_bench},
     {"sweep", "drawn goldens by the hundred, each verified in memory", dflash_command_sweep},
     {"golden", "make, inspect and check golden files", dflash_command_golden},
+    {"compare", "are the values right that another engine wrote?", dflash_command_compare},
     {"list", "backends, devices, stages, presets, cases", dflash_command_list},
     {"selftest", "how good is this gate? every deliberate defect planted and looked for", dflash_command_selftest},
 };

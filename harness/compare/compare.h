@@ -57,18 +57,26 @@ typedef struct DflashComparison {
   char cause[160];              /* what such a pattern usually comes from at this stage; "" when none is known */
 } DflashComparison;
 
+/* How a value was kept before it came here: a narrow type has rounded it once more. */
+enum { DFLASH_STORED_F32, DFLASH_STORED_F16, DFLASH_STORED_BF16 };
+
 typedef struct DflashCompareCall {
   const DflashGeometry *geometry;
   int32_t stage; /* for the names of places: heads, channels, groups */
   int64_t rows, width;
   int64_t position; /* of row 0; names rows of context.* stages */
+  /* Of a part of the value's rows: which ones, below row_count, in any order. NULL: all. */
+  const int64_t *row_ids;
+  int64_t row_count;
+  int storage; /* DFLASH_STORED_* of got */
   const float *got;
   const float *golden;
   const float *sigma; /* [rows * width]; NULL: exact, bits must agree (sigma 0) */
 } DflashCompareCall;
 
-/* floor = half the distance to the nearest other f32, plus 2^-149 where sigma > 0. +0 and -0 are equal. NaN or infinity
- * on either side: NONFINITE. Poison left in got (DFLASH_POISON_BITS): UNWRITTEN. Never loses a NaN. */
+/* floor = half the distance to the nearest other f32, plus 2^-149 where sigma > 0. A value stored in f16 or bf16 has
+ * sigma^2 + spacing^2 / 12 for sigma^2 and half a spacing for floor, by the spacing of its type. +0 and -0 are equal.
+ * NaN or infinity on either side: NONFINITE. Poison left in got (DFLASH_POISON_BITS): UNWRITTEN. Never loses a NaN. */
 void dflash_compare_values(const DflashCompareCall *call, DflashComparison *out);
 
 /* Share of zeros, of one constant value, of the largest magnitude repeated; not trusted above 30%. The reason in

@@ -11,6 +11,7 @@ enum { FEW = 4 };
 bool dflash_bad_map_open(DflashBadMap *map, int64_t rows, int64_t width) {
   *map = (DflashBadMap){.rows = rows,
                         .width = width,
+                        .elements = rows * width,
                         .by_row = calloc((size_t)rows + 1, sizeof *map->by_row),
                         .by_col = calloc((size_t)width + 1, sizeof *map->by_col)};
   if (map->by_row != NULL && map->by_col != NULL) return true;
@@ -152,8 +153,8 @@ static void name_columns(const DflashUnit *unit, const DflashBadMap *map, Dflash
 void dflash_pattern_name(const DflashGeometry *g, int32_t stage, const DflashBadMap *map, DflashShape *shape,
                          char *text, size_t size) {
   *shape = (DflashShape){0};
-  shape->most = 2 * map->total > map->rows * map->width;
-  if (map->total == map->rows * map->width) {
+  shape->most = 2 * map->total > map->elements;
+  if (map->total == map->elements) {
     snprintf(text, size, "every element");
     return;
   }
@@ -161,7 +162,7 @@ void dflash_pattern_name(const DflashGeometry *g, int32_t stage, const DflashBad
   DflashUnit unit = dflash_stage_unit(g, stage);
   shape->rows = name_rows(stage, map, rows, sizeof rows);
   name_columns(&unit, map, shape, columns, sizeof columns);
-  double share = 100.0 * (double)map->total / ((double)map->rows * (double)map->width);
+  double share = 100.0 * (double)map->total / (double)map->elements;
   if (rows[0] != '\0' || columns[0] != '\0')
     snprintf(text, size, "%s%s%s", rows, rows[0] != '\0' && columns[0] != '\0' ? ", " : "", columns);
   else

@@ -21,6 +21,7 @@ DflashUnit dflash_stage_unit(const DflashGeometry *geometry, int32_t stage);
 /* Bad elements counted by row and by column. */
 typedef struct DflashBadMap {
   int64_t rows, width, total;
+  int64_t elements;         /* rows * width, or less where not all rows are there */
   int64_t position;         /* of row 0, for rows of context.* stages */
   int64_t *by_row, *by_col; /* owned */
 } DflashBadMap;

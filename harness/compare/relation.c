@@ -16,11 +16,12 @@ static double bounded(double score) { return score < 1000 ? score : 1000; }
 void dflash_trial_add(DflashTrial *trial, const DflashBadSample *sample, int64_t at, double expected, double sigma) {
   const DflashCompareCall *call = sample->call;
   double got = (double)call->got[at];
-  double score = dflash_score(got, expected, sigma);
+  double score = dflash_score_stored(got, expected, sigma, call->storage);
   trial->tested++;
   trial->misfits += !(score <= 1);
   trial->score += bounded(score);
-  trial->own_score += bounded(dflash_score(got, (double)call->golden[at], dflash_sample_sigma(sample, at)));
+  trial->own_score +=
+      bounded(dflash_score_stored(got, (double)call->golden[at], dflash_sample_sigma(sample, at), call->storage));
 }
 
 bool dflash_trial_failed(const DflashTrial *trial) { return trial->misfits > DFLASH_SAMPLE_MAX / 50; }
@@ -45,7 +46,7 @@ static void gather(DflashBadSample *sample, int64_t bad) {
   int64_t step = bad / DFLASH_SAMPLE_MAX + 1;
   for (int64_t i = 0; i < call->rows * call->width; i++) {
     double golden = (double)call->golden[i];
-    if (dflash_score((double)call->got[i], golden, dflash_sample_sigma(sample, i)) > 1) {
+    if (dflash_score_stored((double)call->got[i], golden, dflash_sample_sigma(sample, i), call->storage) > 1) {
       take_bad(sample, i, step);
     } else {
       sample->good++;

@@ -84,7 +84,8 @@ int dflash_relation_others(const DflashBadSample *sample, char *text, size_t siz
   DflashUnit unit = dflash_stage_unit(call->geometry, call->stage);
   const Cut rows = {call, call->width, call->rows, true};
   const Cut units = {call, unit.size, call->width / unit.size, false};
-  if (call->rows > 1 && find_parts(sample, &rows, "row", text, size)) return DFLASH_RELATION_ROW;
+  if (call->row_ids == NULL && call->rows > 1 && find_parts(sample, &rows, "row", text, size))
+    return DFLASH_RELATION_ROW;
   bool whole = unit.size > 1 && call->width % unit.size == 0;
   if (whole && find_parts(sample, &units, unit.name, text, size)) return DFLASH_RELATION_UNIT;
   return DFLASH_RELATION_NONE;

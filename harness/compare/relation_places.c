@@ -31,11 +31,12 @@ static void add_transpose(Moves *moves, int64_t a, int64_t b, int64_t c, int rel
   if (a > 1 && b > 1) add_move(moves, (Move){MOVE_TRANSPOSE, a, b, c, false, relation, text});
 }
 
-static void add_shifts(Moves *moves) {
-  add_move(moves, (Move){MOVE_SHIFT, 1, 0, 0, false, DFLASH_RELATION_ROW_SHIFT, "each row is golden's row before"});
-  add_move(moves, (Move){MOVE_SHIFT, -1, 0, 0, false, DFLASH_RELATION_ROW_SHIFT, "each row is golden's row after"});
+static void add_shifts(Moves *moves, bool rows) {
   add_move(moves, (Move){MOVE_SHIFT, 0, 1, 0, false, DFLASH_RELATION_SHIFT, "each column is golden's column before"});
   add_move(moves, (Move){MOVE_SHIFT, 0, -1, 0, false, DFLASH_RELATION_SHIFT, "each column is golden's column after"});
+  if (!rows) return;
+  add_move(moves, (Move){MOVE_SHIFT, 1, 0, 0, false, DFLASH_RELATION_ROW_SHIFT, "each row is golden's row before"});
+  add_move(moves, (Move){MOVE_SHIFT, -1, 0, 0, false, DFLASH_RELATION_ROW_SHIFT, "each row is golden's row after"});
 }
 
 static void add_heads(Moves *moves, const DflashGeometry *g, bool queries) {
@@ -65,7 +66,8 @@ static void list_moves(Moves *moves, const DflashCompareCall *call) {
   const DflashGeometry *g = call->geometry;
   int32_t kind = dflash_stage_row(call->stage)->width;
   int64_t rows = call->rows, width = call->width;
-  add_shifts(moves);
+  const bool all_rows = call->row_ids == NULL; /* else neighbours in the call are none in the value */
+  add_shifts(moves, all_rows);
   if (kind == DFLASH_WIDTH_Q || kind == DFLASH_WIDTH_KV) add_heads(moves, g, kind == DFLASH_WIDTH_Q);
   if (kind == DFLASH_WIDTH_KERNEL) add_kernel(moves, g);
   if (width % 2 == 0) {
@@ -74,7 +76,7 @@ static void list_moves(Moves *moves, const DflashCompareCall *call) {
     add_transpose(moves, 2, width / 2, 1, DFLASH_RELATION_INTERLEAVE, "halves of each row stand as pairs");
     add_transpose(moves, width / 2, 2, 1, DFLASH_RELATION_INTERLEAVE, "pairs of each row stand as halves");
   }
-  if (rows < 2 || width < 2) return;
+  if (!all_rows || rows < 2 || width < 2) return;
   add_move(moves,
            (Move){MOVE_TRANSPOSE, rows, width, 1, true, DFLASH_RELATION_TRANSPOSED, "rows and columns exchanged"});
   add_move(moves, (Move){MOVE_TRANSPOSE, width, rows, 1, true, DFLASH_RELATION_TRANSPOSED,

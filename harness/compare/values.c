@@ -36,7 +36,8 @@ static int classify(const DflashCompareCall *call, int64_t i, double *score) {
   *score = INFINITY;
   if (is_poison(got)) return DFLASH_OUTCOME_UNWRITTEN;
   if (!isfinite(got) || !isfinite(golden)) return DFLASH_OUTCOME_NONFINITE;
-  *score = dflash_score((double)got, (double)golden, call->sigma != NULL ? (double)call->sigma[i] : 0);
+  *score =
+      dflash_score_stored((double)got, (double)golden, call->sigma != NULL ? (double)call->sigma[i] : 0, call->storage);
   return *score > 1 ? DFLASH_OUTCOME_MISMATCH : DFLASH_OUTCOME_PASS;
 }
 
@@ -47,19 +48,25 @@ static int worse(int a, int b) {
   return rank[b] > rank[a] ? b : a;
 }
 
-static void note_bad(DflashComparison *out, DflashBadMap *map, int64_t row, int64_t col) {
+/* A row of the call as a row of the value. */
+static int64_t row_id(const DflashCompareCall *call, int64_t row) {
+  return call->row_ids != NULL ? call->row_ids[row] : row;
+}
+
+static void note_bad(const DflashCompareCall *call, DflashComparison *out, DflashBadMap *map, int64_t row,
+                     int64_t col) {
   if (out->bad++ == 0) {
-    out->first_row = row;
+    out->first_row = row_id(call, row);
     out->first_col = col;
   }
-  map->by_row[row]++;
+  map->by_row[row_id(call, row)]++;
   map->by_col[col]++;
 }
 
 /* What lambda would have to be for this element alone. */
 static void note_lambda(const DflashCompareCall *call, DflashComparison *out, int64_t i) {
   double sigma = call->sigma != NULL ? (double)call->sigma[i] : 0;
-  if (sigma == 0) return;
+  if (sigma == 0 || call->storage != DFLASH_STORED_F32) return;
   double lambda = dflash_score_lambda((double)call->got[i], (double)call->golden[i], sigma);
   out->scaled++;
   if (lambda > out->lambda) out->lambda = lambda;
@@ -74,7 +81,7 @@ static void visit(const DflashCompareCall *call, DflashComparison *out, DflashBa
     add_metrics(&out->metrics, sums, (double)call->got[i], (double)call->golden[i]);
     note_lambda(call, out, i);
   }
-  if (class != DFLASH_OUTCOME_PASS) note_bad(out, map, row, col);
+  if (class != DFLASH_OUTCOME_PASS) note_bad(call, out, map, row, col);
   if (out->worst_row < 0 || score > out->score || worse(out->outcome, class) != out->outcome) {
     out->score = score;
     out->worst_row = row;
@@ -92,9 +99,11 @@ static void finish(const DflashCompareCall *call, DflashComparison *out, DflashB
   out->got = call->got[i];
   out->expected = call->golden[i];
   out->sigma = call->sigma != NULL ? (double)call->sigma[i] : 0;
+  out->worst_row = row_id(call, out->worst_row);
   dflash_place_name(call->geometry, call->stage, out->worst_row, out->worst_col, out->place, sizeof out->place);
   map->total = out->bad;
   map->position = call->position;
+  map->elements = out->elements;
   if (out->bad > 0) dflash_pattern_find(call, map, out);
 }
 
@@ -107,7 +116,7 @@ void dflash_compare_values(const DflashCompareCall *call, DflashComparison *out)
                             .first_col = -1};
   DflashBadMap map;
   Sums sums = {0};
-  if (!dflash_bad_map_open(&map, call->rows, call->width)) {
+  if (!dflash_bad_map_open(&map, call->row_ids != NULL ? call->row_count : call->rows, call->width)) {
     out->outcome = DFLASH_OUTCOME_ERROR;
     snprintf(out->pattern, sizeof out->pattern, "no memory to compare");
     return;

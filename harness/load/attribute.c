@@ -99,6 +99,17 @@ DflashStatus dflash_attribute_list(const DflashNode *node, const char *name, Dfl
   return status;
 }
 
+DflashStatus dflash_attribute_integers(const DflashNode *node, const char *name, int64_t *values, int64_t count,
+                                       DflashError *error) {
+  Attribute attribute;
+  DflashStatus status = attribute_open(node, name, &attribute, error);
+  if (status == DFLASH_OK && element_count(&attribute) != count)
+    status = fail(&attribute, error, "not as many values as the dataset has rows");
+  if (status == DFLASH_OK) status = read_integers(&attribute, (hssize_t)count, values, error);
+  attribute_close(&attribute);
+  return status;
+}
+
 DflashStatus dflash_attribute_f64(const DflashNode *node, const char *name, double *value, DflashError *error) {
   Attribute attribute;
   DflashStatus status = attribute_open(node, name, &attribute, error);

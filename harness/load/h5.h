@@ -46,6 +46,9 @@ const char *dflash_node_path(const DflashNode *node);
 bool dflash_attribute_has(const DflashNode *node, const char *name);
 DflashStatus dflash_attribute_i64(const DflashNode *node, const char *name, int64_t *value, DflashError *error);
 DflashStatus dflash_attribute_f64(const DflashNode *node, const char *name, double *value, DflashError *error);
+/* A list of exactly `count` integers. */
+DflashStatus dflash_attribute_integers(const DflashNode *node, const char *name, int64_t *values, int64_t count,
+                                       DflashError *error);
 DflashStatus dflash_attribute_list(const DflashNode *node, const char *name, DflashList *list, DflashError *error);
 /* *text is released with free(). */
 DflashStatus dflash_attribute_text(const DflashNode *node, const char *name, char **text, DflashError *error);

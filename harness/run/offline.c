@@ -71,12 +71,14 @@ DflashStatus dflash_offline_case(DflashOffline *offline, const DflashOfflineCase
   cJSON *record = dflash_case_record(verdicts, c->name, c->modes, offline->options->allow_missing);
   if (record != NULL && c->reproduce != NULL && dflash_verdicts_first(verdicts) != NULL)
     cJSON_AddStringToObject(record, "reproduce", c->reproduce);
+  if (record != NULL) cJSON_AddNumberToObject(record, "elapsed_s", (double)(dflash_clock_ns() - offline->begun) * 1e-9);
+  offline->begun = dflash_clock_ns();
   return send(offline, c, record, error);
 }
 
 static int run_child(void *context, DflashChild *child) {
   Parent *p = context;
-  DflashOffline offline = {.options = p->options, .file = p->file, .child = child};
+  DflashOffline offline = {.options = p->options, .file = p->file, .child = child, .begun = dflash_clock_ns()};
   DflashError error = {0};
   dflash_child_hush(child, 1); /* a library that chokes on a damaged file keeps silent */
   if (p->judge(&offline, &error) == DFLASH_OK) return 0;

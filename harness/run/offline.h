@@ -13,6 +13,7 @@ typedef struct DflashOffline {
   const DflashRunOptions *options;
   const char *file; /* as records name it */
   DflashChild *child;
+  uint64_t begun; /* when the case in work was, dflash_clock_ns */
 } DflashOffline;
 
 /* Judges offline->file; an error it returns makes the file bad input, or what its status says. */

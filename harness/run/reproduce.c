@@ -47,6 +47,8 @@ char *dflash_reproduce_command(const DflashRunOptions *o, const DflashReproduce 
   dflash_text_append(&text, "dflash-harness %s", what->command);
   if (what->file != NULL) dflash_text_append(&text, " ");
   if (what->file != NULL) append_quoted(&text, what->file);
+  if (what->second_file != NULL) dflash_text_append(&text, " ");
+  if (what->second_file != NULL) append_quoted(&text, what->second_file);
   append_option(&text, "backend", o->backend);
   append_option(&text, "backend-path", o->backend_path);
   append_option(&text, "device", o->device);

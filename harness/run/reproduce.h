@@ -7,6 +7,7 @@
 typedef struct DflashReproduce {
   const char *command;          /* "verify" or "bench" */
   const char *file, *case_name; /* NULL: none */
+  const char *second_file;      /* "compare": the values; NULL: none */
   const char *stage;            /* NULL: as it was asked for */
   int64_t layer;                /* -1: none; counts with a stage only */
   const char *mode;             /* NULL: as it was asked for */

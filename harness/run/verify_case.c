@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "run/case_record.h"
 #include "run/case_run.h"
 #include "run/reproduce.h"
 #include "time/clock.h"
@@ -36,13 +37,8 @@ void dflash_verify_production(DflashCaseRun *run) {
   if (!filtered || run->session->options->repeat > 1) dflash_verify_laws(run);
 }
 
-static void add_first(DflashCaseRun *run, cJSON *record, const DflashVerdict *first) {
-  char message[900];
-  dflash_verdict_message(first, message, sizeof message);
-  cJSON_AddStringToObject(record, "message", message);
-  cJSON *place = dflash_verdict_record(first);
-  cJSON_DeleteItemFromObject(place, "type");
-  cJSON_AddItemToObject(record, "first", place);
+/* The command that shows the first failure again, and only it. */
+static char *reproduce(const DflashCaseRun *run, const DflashVerdict *first) {
   bool is_stage = first->stage != DFLASH_STAGE_NONE;
   const char *stage = is_stage ? dflash_stage_row(first->stage)->name : NULL;
   int64_t layer = is_stage && dflash_stage_row(first->stage)->scope == DFLASH_SCOPE_LAYER ? first->layer : -1;
@@ -52,40 +48,19 @@ static void add_first(DflashCaseRun *run, cJSON *record, const DflashVerdict *fi
                                 .stage = stage,
                                 .layer = layer,
                                 .mode = dflash_mode_name(first->mode)};
-  char *command = dflash_reproduce_command(run->session->options, &what);
-  if (command != NULL) cJSON_AddStringToObject(record, "reproduce", command);
-  free(command);
+  return dflash_reproduce_command(run->session->options, &what);
 }
 
-static cJSON *case_record(DflashCaseRun *run, double elapsed_s) {
-  cJSON *record = cJSON_CreateObject();
-  if (record == NULL) return NULL;
-  int64_t passed = 0, failed = 0, other = 0;
-  double largest = 0;
+static cJSON *case_record(const DflashCaseRun *run, double elapsed_s) {
   char modes[32];
-  for (int64_t i = 0; i < run->verdicts.count; i++) {
-    const DflashVerdict *v = &run->verdicts.at[i];
-    bool pass = v->outcome == DFLASH_OUTCOME_PASS || v->outcome == DFLASH_OUTCOME_NEAR_TIE;
-    passed += pass;
-    failed += dflash_outcome_is_failure(v->outcome);
-    other += !pass && !dflash_outcome_is_failure(v->outcome);
-    if (pass && v->compared && v->comparison.score > largest) largest = v->comparison.score;
-  }
-  int outcome = run->verdicts.failed ? DFLASH_OUTCOME_ERROR
-                                     : dflash_verdicts_outcome(&run->verdicts, run->session->options->allow_missing);
-  cJSON_AddStringToObject(record, "type", "case");
-  cJSON_AddStringToObject(record, "case", run->c.name);
-  cJSON_AddStringToObject(record, "modes", dflash_modes_text(run->modes, modes));
-  cJSON_AddStringToObject(record, "settings", run->session->settings);
-  cJSON_AddStringToObject(record, "outcome", dflash_outcome_name(outcome));
+  cJSON *record = dflash_case_record(&run->verdicts, run->c.name, dflash_modes_text(run->modes, modes),
+                                     run->session->options->allow_missing);
+  if (record == NULL) return NULL;
   const DflashVerdict *first = dflash_verdicts_first(&run->verdicts);
-  if (first != NULL) add_first(run, record, first);
-  if (run->verdicts.count == 0)
-    cJSON_AddStringToObject(record, "message", "--stage and --layer select nothing that this case has");
-  cJSON_AddNumberToObject(record, "passed", (double)passed);
-  cJSON_AddNumberToObject(record, "failed", (double)failed);
-  cJSON_AddNumberToObject(record, "other", (double)other);
-  dflash_record_number(record, "largest_score", largest);
+  char *command = first != NULL ? reproduce(run, first) : NULL;
+  if (command != NULL) cJSON_AddStringToObject(record, "reproduce", command);
+  free(command);
+  cJSON_AddStringToObject(record, "settings", run->session->settings);
   cJSON_AddNumberToObject(record, "elapsed_s", elapsed_s);
   cJSON_AddStringToObject(record, "values_hash", dflash_session_attribute(run->session, "values_hash"));
   return record;

@@ -173,8 +173,63 @@ static void values_that_prove_little(void **state) {
   assert_non_null(strstr(why, "largest"));
 }
 
+static void spacings_of_narrow_types(void **state) {
+  (void)state;
+  assert_true(dflash_storage_spacing(1, DFLASH_STORED_F16) == 0x1p-10);
+  assert_true(dflash_storage_spacing(1.5F, DFLASH_STORED_BF16) == 0x1p-7);
+  assert_true(dflash_storage_spacing(-2, DFLASH_STORED_F16) == 0x1p-9);
+  assert_true(dflash_storage_spacing(1e-6F, DFLASH_STORED_F16) == 0x1p-24);
+  assert_true(dflash_storage_spacing(0, DFLASH_STORED_BF16) == 0x1p-133);
+  assert_true(dflash_storage_spacing(3, DFLASH_STORED_F32) == dflash_spacing(3));
+}
+
+/* A stored value's own rounding: its spacing s adds s^2 / 12 to the variance, and s / 2 is the floor. */
+static void storage_adds_one_rounding(void **state) {
+  (void)state;
+  const double step = 0x1p-7, sigma = 1e-3;
+  const double allowed = DFLASH_LAMBDA * sqrt(sigma * sigma + step * step / 12) + step / 2;
+  assert_true(fabs(dflash_score_stored(1 + allowed, 1, sigma, DFLASH_STORED_BF16) - 1) < 1e-12);
+  assert_true(dflash_score_stored(1, 1, sigma, DFLASH_STORED_BF16) == 0);
+  assert_true(dflash_score_stored(1 + step, 1, 0, DFLASH_STORED_F32) > 2);
+  assert_true(dflash_score_stored(1 + step, 1, 0, DFLASH_STORED_BF16) < 1);
+  assert_true(isinf(dflash_score_stored(2, 1, -1, DFLASH_STORED_F16)));
+  assert_true(isinf(dflash_score_stored(2, 1, (double)NAN, DFLASH_STORED_F16)));
+  assert_true(dflash_score_stored(1 + 1e-6, 1, 1e-6, DFLASH_STORED_F32) == dflash_score(1 + 1e-6, 1, 1e-6));
+}
+
+/* Of a part of the rows, places and patterns have the value's own numbers. */
+static void a_part_of_the_rows_keeps_its_numbers(void **state) {
+  (void)state;
+  static const int64_t ids[ROWS] = {9, 2, 7, 4};
+  Values v;
+  fill(&v);
+  for (int c = 0; c < WIDTH; c++) v.got[2 * WIDTH + c] += 1.0F + (float)(c * c % 7);
+  const DflashCompareCall call = {.geometry = &geometry,
+                                  .stage = DFLASH_STAGE_ATTN_NORM,
+                                  .rows = ROWS,
+                                  .width = WIDTH,
+                                  .row_ids = ids,
+                                  .row_count = 10,
+                                  .got = v.got,
+                                  .golden = v.golden,
+                                  .sigma = v.sigma};
+  DflashComparison c;
+  dflash_compare_values(&call, &c);
+  assert_int_equal(c.elements, ROWS * WIDTH);
+  assert_int_equal(c.worst_row, 7);
+  assert_int_equal(c.first_row, 7);
+  assert_string_equal(c.pattern, "one row (7)");
+  assert_memory_equal(c.place, "row 7,", 6);
+  for (int i = 0; i < ROWS * WIDTH; i++) v.got[i] = v.golden[i] + 1.0F + (float)(i * i % 7);
+  dflash_compare_values(&call, &c);
+  assert_string_equal(c.pattern, "every element");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(spacings_of_narrow_types),
+      cmocka_unit_test(storage_adds_one_rounding),
+      cmocka_unit_test(a_part_of_the_rows_keeps_its_numbers),
       cmocka_unit_test(equal_values_pass),
       cmocka_unit_test(the_allowance_is_the_boundary),
       cmocka_unit_test(exact_values_must_have_equal_bits),

@@ -33,6 +33,15 @@ static void test_the_shortest(void **state) {
          "--mode alone");
 }
 
+static void test_two_files(void **state) {
+  (void)state;
+  const DflashRunOptions options = {.layer = -1, .repeat = 1};
+  expect(&options,
+         (DflashReproduce){
+             .command = "compare", .file = "a.h5", .second_file = "my values.h5", .case_name = "main", .layer = -1},
+         "dflash-harness compare a.h5 'my values.h5' --profile exact --case main");
+}
+
 static void test_every_option(void **state) {
   (void)state;
   DflashRunOptions options = {.backend = "./x.so",
@@ -58,6 +67,7 @@ static void test_every_option(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_the_shortest),
+      cmocka_unit_test(test_two_files),
       cmocka_unit_test(test_every_option),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
