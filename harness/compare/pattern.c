@@ -163,6 +163,7 @@ void dflash_pattern_name(const DflashGeometry *g, int32_t stage, const DflashBad
   shape->rows = name_rows(stage, map, rows, sizeof rows);
   name_columns(&unit, map, shape, columns, sizeof columns);
   double share = 100.0 * (double)map->total / (double)map->elements;
+  if (share > 99.9) share = 99.9; /* not every element: that is said in other words */
   if (rows[0] != '\0' || columns[0] != '\0')
     snprintf(text, size, "%s%s%s", rows, rows[0] != '\0' && columns[0] != '\0' ? ", " : "", columns);
   else

@@ -184,6 +184,17 @@ static DflashStatus read_all(DflashDump *dump, DflashError *error) {
   return status == DFLASH_OK ? check_hash(dump, error) : status;
 }
 
+bool dflash_dump_recognise(const char *path) {
+  DflashH5File file;
+  char *format = NULL;
+  if (dflash_h5_file_open(path, &file, NULL) != DFLASH_OK) return false;
+  bool found = dflash_attribute_text(&file.root, "format", &format, NULL) == DFLASH_OK;
+  found = found && strcmp(format, DFLASH_DUMP_FORMAT) == 0;
+  free(format);
+  dflash_h5_file_close(&file);
+  return found;
+}
+
 DflashStatus dflash_dump_open(const char *path, DflashDump **dump, DflashError *error) {
   *dump = NULL;
   DflashDump *opened = calloc(1, sizeof *opened);

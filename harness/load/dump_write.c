@@ -75,7 +75,7 @@ static DflashStatus write_inputs(const DflashNode *parent, const DflashDumpEntry
   DflashNode inputs;
   DflashStatus status = dflash_write_group(parent, "inputs", &inputs, error);
   for (int i = 0; status == DFLASH_OK && i < e->input_count; i++) {
-    char name[8];
+    char name[24];
     DflashNode node;
     const DflashArray array = {DFLASH_FILE_F32, 2, {e->inputs[i].rows, e->inputs[i].width}, e->inputs[i].data};
     snprintf(name, sizeof name, "%d", i);

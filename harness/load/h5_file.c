@@ -42,16 +42,6 @@ void dflash_h5_file_close(DflashH5File *file) {
   dflash_unmap_file(&file->mapping);
 }
 
-DflashStatus dflash_h5_file_format(const char *path, char **format, DflashError *error) {
-  DflashH5File file;
-  *format = NULL;
-  DflashStatus status = dflash_h5_file_open(path, &file, error);
-  if (status != DFLASH_OK) return status;
-  status = dflash_attribute_text(&file.root, "format", format, error);
-  dflash_h5_file_close(&file);
-  return status;
-}
-
 DflashStatus dflash_h5_file_expect(const DflashH5File *file, const char *format, int64_t version, DflashError *error) {
   char *found;
   int64_t number = 0;

@@ -15,8 +15,6 @@ typedef struct DflashH5File {
 DflashStatus dflash_h5_file_open(const char *path, DflashH5File *file, DflashError *error);
 void dflash_h5_file_close(DflashH5File *file);
 
-/* The root's attribute `format`; free() releases. */
-DflashStatus dflash_h5_file_format(const char *path, char **format, DflashError *error);
 /* format must be this text and version this number. */
 DflashStatus dflash_h5_file_expect(const DflashH5File *file, const char *format, int64_t version, DflashError *error);
 

@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "load/dump.h"
-#include "load/h5_file.h"
 #include "model/stage_table.h"
 #include "run/offline.h"
 #include "run/reproduce.h"
@@ -17,17 +16,12 @@
 /* ---- which files are dumps ---- */
 
 static int probe(void *context, DflashChild *child) {
-  char *format;
-  DflashError error = {0};
   dflash_child_hush(child, 1);
-  if (dflash_h5_file_format(context, &format, &error) != DFLASH_OK) return 0;
-  if (strcmp(format, DFLASH_DUMP_FORMAT) == 0) {
-    cJSON *record = cJSON_CreateObject();
-    cJSON_AddStringToObject(record, "type", "dump");
-    dflash_child_send(child, record);
-    cJSON_Delete(record);
-  }
-  free(format);
+  if (!dflash_dump_recognise(context)) return 0;
+  cJSON *record = cJSON_CreateObject();
+  cJSON_AddStringToObject(record, "type", "dump");
+  dflash_child_send(child, record);
+  cJSON_Delete(record);
   return 0;
 }
 

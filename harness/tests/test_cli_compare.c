@@ -235,6 +235,23 @@ static void test_narrow_storage(void **state) {
   cJSON_Delete(records);
 }
 
+/* bf16 as a float type of HDF5's own, by the bias of its exponent. */
+static void test_bf16_as_a_float(void **state) {
+  (void)state;
+  hid_t file = create(), type = H5Tcopy(H5T_IEEE_F32LE);
+  H5Tset_fields(type, 15, 7, 8, 0, 7);
+  H5Tset_size(type, 2);
+  H5Tset_ebias(type, 127);
+  read_golden("/cases/main/stages/attn.norm/0");
+  H5Dclose(put(file, "/cases/main/stages/attn.norm/0", type, H5T_NATIVE_FLOAT, 2, golden.shape, golden.data));
+  H5Tclose(type);
+  H5Fclose(file);
+  cJSON *records = compare(0, "");
+  expect_outcome(records, "chain", "attn.norm", 0, "pass"); /* by f16's spacing it would not */
+  assert_true(number_in(verdict_of(records, "main", "chain", "attn.norm", 0), "max_rel") > 0x1p-10);
+  cJSON_Delete(records);
+}
+
 static void test_bf16_errors_still_show(void **state) {
   (void)state;
   static uint16_t bits[MOST];
@@ -505,6 +522,7 @@ int main(void) {
       cmocka_unit_test(test_a_transposed_stage_is_named),
       cmocka_unit_test(test_a_part_of_the_rows),
       cmocka_unit_test(test_narrow_storage),
+      cmocka_unit_test(test_bf16_as_a_float),
       cmocka_unit_test(test_bf16_errors_still_show),
       cmocka_unit_test(test_shapes_with_heads),
       cmocka_unit_test(test_tokens),
