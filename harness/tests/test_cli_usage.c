@@ -20,7 +20,7 @@ static void test_commands(void **state) {
   (void)state;
   static const Bad bad[] = {
       {2, "no command is given; there are verify, bench, ", ""},
-      {2, "command 'verfy' is unknown|verify, bench, golden, list", "verfy t.h5"},
+      {2, "command 'verfy' is unknown|verify, bench, sweep, golden, compare, list", "verfy t.h5"},
       {2, "option '--backend' needs a value", "verify t.h5 --backend"},
       {2, "golden needs one of make, info, check", "golden"},
       {2, "golden 'mke' is unknown|make, info, check", "golden mke"},
