@@ -108,7 +108,7 @@ static void widen_rows(const Job *job) {
       concentration += job->concentration[row * heads + a];
     }
     double share = total > 0 && concentration > 0 ? fmin(1, sqrt(concentration) / total) : 0;
-    float factor = (float)sqrt(1 + 3 * share * share);
+    float factor = (float)sqrt(1 + (call->half ? 8 : 3) * share * share);
     for (int64_t i = 0; i < width; i++) call->chain[row * width + i] *= factor;
   }
 }

@@ -159,6 +159,7 @@ void dflash_half_attention(DflashHeadScale *s, const DflashHead *head) {
     add_values(head, &sums, j);
   }
   double shared = head->half->rounded[2] ? 0 : head->half->shared * common_part(head, &sums);
+  double moved = 0; /* by errors of scores, all channels together */
   for (int64_t i = 0; i < head->dim; i++) {
     double o = head->mix[i], bound = square(sums.most[i] - sums.least[i]) / 4;
     double own = query_variance(s, head, i, &known_q);
@@ -167,5 +168,7 @@ void dflash_half_attention(DflashHeadScale *s, const DflashHead *head) {
     values = fmax(values, shared * sums.varied[i]);
     s->own[i] += fmin(own, bound) + p_variance(&sums, i, o, denominators) + dflash_half_output(head->half, o);
     s->inherited[i] = fmin(scores, bound) + fmax(values, square(sums.known_v[i]));
+    moved += fmin(own, bound) + fmin(scores, bound);
   }
+  s->concentration = fmax(s->concentration, square(moved));
 }

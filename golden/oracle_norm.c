@@ -97,6 +97,10 @@ DflashStatus dflash_oracle_norm(const DflashOracleCall *call, DflashError *error
 }
 
 /* One output of a rotated pair, y = cosine * own half - sine * other half, both normed. */
+/* In i8 a code that moves takes all channels of a head with it, along one column of weights: the sum in a norm's
+ * derivative is not one of independent errors. */
+#define MOVED_TOGETHER 3
+
 static void put_rotated(const Job *job, const Norm *norm, int64_t base, int64_t i, int64_t other, double cosine,
                         double sine) {
   const float *w = job->weight;
@@ -107,6 +111,7 @@ static void put_rotated(const Job *job, const Norm *norm, int64_t base, int64_t 
   if (a != 0 || b != 0) own += DFLASH_FLUSH * (3 + (double)w[i] * w[i] + (double)w[other] * w[other]);
   own += dflash_half_rotated(job->call->half, a, b, w[i], w[other]);
   double from = inherited(norm, y, (int64_t[2]){i, other}, (double[2]){cosine * w[i], -sine * w[other]});
+  if (job->call->profile == DFLASH_PROFILE_I8) from *= MOVED_TOGETHER;
   dflash_oracle_put(job->call, base + i, y, own, from, false);
 }
 

@@ -10,7 +10,8 @@ typedef struct DflashSweepLimits {
   int64_t columns; /* of the widest matrices, at least 64: one draw in twenty comes near */
   int64_t context; /* rows held, at least 64: few draws come near */
   int64_t vocab;   /* at least 2049 */
-  int quantised;   /* 1: every draw has q4tp matrices, for profile i8, which is about these alone */
+  int sixteen; /* 1: no draw is quiet, for profiles of 16 bits: numbers near 2^-126 are none that they are used with */
+  int quantised; /* 1: every draw has q4tp matrices, for profile i8, which is about these alone */
 } DflashSweepLimits;
 
 /* 1024 columns, 320 rows of context, 66000 tokens. */

@@ -77,7 +77,8 @@ static float scale_f16(const float *x, int64_t count) {
   if (absmax == 0) return 1;
   int exponent;
   const float fraction = frexpf(absmax, &exponent);
-  return ldexpf(1, 14 - (fraction == 0.5F ? exponent - 1 : exponent));
+  const int power = 14 - (fraction == 0.5F ? exponent - 1 : exponent);
+  return ldexpf(1, power < 127 ? power : 127);
 }
 
 static void round_all(float *x, int64_t count, int32_t profile) {

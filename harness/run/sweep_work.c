@@ -147,6 +147,7 @@ cJSON *dflash_sweep_work(const DflashSweepOptions *options, int64_t draw) {
     memset(recipe, 0, sizeof *recipe);
     DflashSweepLimits limits = dflash_sweep_limits;
     limits.quantised = options->run->profile == DFLASH_PROFILE_I8;
+    limits.sixteen = options->run->profile == DFLASH_PROFILE_F16 || options->run->profile == DFLASH_PROFILE_BF16;
     dflash_sweep_draw(options->seed, (uint64_t)draw, &limits, recipe);
     dflash_sweep_try(options->run, recipe, outcome);
     cJSON_AddStringToObject(record, "type", "draw");

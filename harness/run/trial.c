@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "base/error.h"
 #include "run/bench_case.h"
@@ -108,6 +109,7 @@ static DflashStatus run_cases(DflashSession *session, const DflashTrial *trial, 
     board->at = i;
     dflash_session_read(session, i);
     status = trial->timing ? dflash_bench_case(session, i, error) : verify(session, board, i, error);
+    if (trial->until_failure && board->result.bad_case >= 0) return status;
   }
   if (status == DFLASH_OK && trial->case_count > 1 && !trial->timing)
     status = verify_together(session, board, trial->case_count, error);
@@ -126,6 +128,7 @@ static int child(void *context, DflashChild *own) {
                            .geometry = trial->geometry,
                            .weights = trial->weights};
   DflashError error = {0};
+  setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0}); /* crashes are expected here by the hundred */
   board->phase = DFLASH_PHASE_BACKEND;
   DflashStatus status = dflash_session_backend(&session, &error);
   board->phase = DFLASH_PHASE_MODEL;

@@ -16,6 +16,7 @@ typedef struct DflashTrial {
       *cases;         /* of the options' profile, every value and both scales filled (dflash_evaluate_case) */
   int64_t case_count; /* more than one: also all in turn on one model, a sequence each */
   int timing;         /* 1: times a block too, and judges clock and spans */
+  int until_failure;  /* 1: the first case that fails is the last */
 } DflashTrial;
 
 /* What a kind of stage showed where it passed, over layers. */
