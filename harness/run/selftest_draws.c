@@ -13,6 +13,9 @@
 #include "golden/sweep_draw.h"
 #include "run/selftest_parts.h"
 
+/* Smaller than a sweep's: every defect of a catalogue runs on every draw. */
+static const DflashSweepLimits draw_limits = {.columns = 256, .context = 320, .vocab = 4099};
+
 /* One drawn recipe in memory, in the profiles that defects want. */
 typedef struct Drawn {
   DflashMaterial *material;
@@ -45,7 +48,7 @@ static void close_drawn(Drawn *drawn) {
 
 static DflashStatus open_drawn(const DflashSelfTest *test, int64_t draw, Drawn *drawn, DflashError *error) {
   DflashRecipe recipe;
-  dflash_sweep_draw(test->options->seed, (uint64_t)draw, &dflash_sweep_limits, &recipe);
+  dflash_sweep_draw(test->options->seed, (uint64_t)draw, &draw_limits, &recipe);
   *drawn = (Drawn){0};
   DflashStatus status = dflash_material_open(&recipe, NULL, &drawn->material, error);
   if (status == DFLASH_OK) status = make_cases(drawn, DFLASH_PROFILE_EXACT, error);
