@@ -89,7 +89,8 @@ static int run_modes(const DflashSelfTest *test, const Drawn *drawn, const Dflas
   if (status == DFLASH_UNSUPPORTED) return DFLASH_SELF_NOT_TRIED;
   snprintf(message, 1024, "%s", status != DFLASH_OK ? error.message : result.message);
   if (status != DFLASH_OK) return DFLASH_SELF_BROKEN;
-  return result.bad_case >= 0 ? DFLASH_SELF_FOUND : DFLASH_SELF_PASSED;
+  if (result.bad_case >= 0) return DFLASH_SELF_FOUND;
+  return result.passed > 0 ? DFLASH_SELF_PASSED : DFLASH_SELF_NOT_TRIED;
 }
 
 /* The chain is what ships. Where end values hide a defect it may be one of a stage alone: that is looked at, too. */

@@ -72,7 +72,9 @@ typedef struct DflashSelfTest {
 DflashStatus dflash_self_catalogue(DflashSelfTest *test, DflashError *error);
 /* One trial of one golden, in this process's child. */
 void dflash_self_run(const DflashSelfTest *test, const DflashMaterial *material, DflashSelfTrial *trial);
-/* All trials, `jobs` processes side by side. */
+/* A backend, base or option that is refused: its own words and status. A profile that the base has not is none. */
+DflashStatus dflash_self_refusal(const DflashSelfTrial *trial, DflashError *error);
+/* All trials that did not run yet, `jobs` processes side by side; ends early at a refusal. */
 DflashStatus dflash_self_run_all(DflashSelfTest *test, DflashError *error);
 /* The options of a run with this defect (NULL: none). */
 DflashRunOptions dflash_self_options(const DflashSelfTest *test, const DflashDefect *defect, int32_t profile, bool end);
@@ -81,7 +83,9 @@ DflashStatus dflash_self_workers(const DflashSelfTest *test, void (*work)(const 
                                  DflashError *error);
 /* Every defect on every draw. */
 DflashStatus dflash_self_draw_all(DflashSelfTest *test, DflashError *error);
-/* Found at all: something failed. At its stage: and the first divergence is where the catalogue says. */
+/* Judged: something was compared. Found at all: something failed. At its stage: and the first divergence is where the
+ * catalogue says. */
+bool dflash_self_judged(const DflashSelfTrial *trial);
 bool dflash_self_found(const DflashSelfTrial *trial);
 bool dflash_self_placed(const DflashSelfTrial *trial);
 

@@ -75,9 +75,10 @@ static void summarise(const DflashSelfTest *test, Summary *s) {
       s->declined++;
       continue;
     }
-    s->broken += !t->ran || t->error.status != DFLASH_OK;
+    bool judged = dflash_self_judged(t);
+    s->broken += !judged;
     if (t->defect == NULL || t->defect->lawful) {
-      count_correct(s, t);
+      if (judged) count_correct(s, t);
       continue;
     }
     count_defect(s, counts_of(s, t->defect->kind), t);
@@ -104,14 +105,19 @@ static void print_table(const Summary *s) {
   dflash_table_print(&table, stdout, 2, false);
 }
 
+static const char *why_not(const DflashSelfTrial *t) {
+  if (!t->ran) return "did not run";
+  return t->error.status != DFLASH_OK ? t->error.message : "nothing was judged";
+}
+
 /* Every trial that did not end as it should, by name. */
 static void print_trial(const DflashSelfTrial *t, int verbose) {
   const char *id = t->defect != NULL ? t->defect->id : "no defect";
   bool correct = t->defect == NULL || t->defect->lawful, found = dflash_self_found(t);
   const char *what = t->end ? ", end values" : t->timing ? ", timed" : "";
   if (declined(t)) return;
-  if (!t->ran || t->error.status != DFLASH_OK)
-    printf("  cannot tell: %s on %s%s: %s\n", id, t->golden->name, what, t->ran ? t->error.message : "did not run");
+  if (!dflash_self_judged(t))
+    printf("  cannot tell: %s on %s%s: %s\n", id, t->golden->name, what, why_not(t));
   else if (correct && found)
     printf("  false alarm: %s on %s%s: %s\n", id, t->golden->name, what, t->result.message);
   else if (!correct && !found)

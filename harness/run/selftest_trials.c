@@ -82,6 +82,16 @@ bool dflash_self_found(const DflashSelfTrial *trial) {
   return trial->ran && trial->error.status == DFLASH_OK && trial->result.bad_case >= 0;
 }
 
+bool dflash_self_judged(const DflashSelfTrial *trial) {
+  return trial->ran && trial->error.status == DFLASH_OK && (trial->result.bad_case >= 0 || trial->result.passed > 0);
+}
+
+DflashStatus dflash_self_refusal(const DflashSelfTrial *trial, DflashError *error) {
+  const DflashError *own = &trial->error;
+  if (!trial->ran || own->status == DFLASH_OK || own->status == DFLASH_UNSUPPORTED) return DFLASH_OK;
+  return dflash_error_set(error, own->status, "%s", own->message);
+}
+
 bool dflash_self_placed(const DflashSelfTrial *trial) {
   return dflash_self_found(trial) && trial->defect->stage != NULL &&
          strcmp(trial->defect->stage, trial->result.stage) == 0;
@@ -89,8 +99,11 @@ bool dflash_self_placed(const DflashSelfTrial *trial) {
 
 /* Worker w of n takes the trials w, w + n, ... and leaves the results in shared memory. */
 static void work(const DflashSelfTest *test, int64_t worker) {
-  for (int64_t i = worker; i < test->trial_count; i += test->options->jobs)
-    dflash_self_run(test, dflash_self_material(&test->goldens, test->trials[i].golden), &test->trials[i]);
+  for (int64_t i = worker; i < test->trial_count; i += test->options->jobs) {
+    DflashSelfTrial *trial = &test->trials[i];
+    if (!trial->ran) dflash_self_run(test, dflash_self_material(&test->goldens, trial->golden), trial);
+    if (dflash_self_refusal(trial, NULL) != DFLASH_OK) return;
+  }
 }
 
 DflashStatus dflash_self_workers(const DflashSelfTest *test, void (*work_of)(const DflashSelfTest *, int64_t),
@@ -116,5 +129,8 @@ DflashStatus dflash_self_workers(const DflashSelfTest *test, void (*work_of)(con
 }
 
 DflashStatus dflash_self_run_all(DflashSelfTest *test, DflashError *error) {
-  return dflash_self_workers(test, work, error);
+  DflashStatus status = dflash_self_workers(test, work, error);
+  for (int64_t i = 0; status == DFLASH_OK && i < test->trial_count; i++)
+    status = dflash_self_refusal(&test->trials[i], error);
+  return status;
 }

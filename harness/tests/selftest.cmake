@@ -27,3 +27,7 @@ add_dependencies(test_mutants dflash-harness dflash-backend-reference dflash-bac
 dflash_mutant(always-pass always_pass.c WRAPS dflash_compare_values dflash_compare_tokens)
 dflash_mutant(constant-clock constant_clock.c WRAPS dflash_clock_ns)
 dflash_mutant(own-golden own_golden.c WRAPS dflash_oracle_stage)
+
+dflash_test(selftest LIBS dflash_load LABELS "selftest;cli" TIMEOUT 120)
+target_sources(test_selftest PRIVATE program.c)
+add_dependencies(test_selftest dflash-harness dflash-backend-reference dflash-backend-faulty)
