@@ -4,7 +4,6 @@
 #include "backends/faulty/executor.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/text.h"
 
 static const Fault none;
 static const Fault *const lists[] = {faults_lawful,  faults_matrix,    faults_storage, faults_norm, faults_rotate,
@@ -26,34 +25,52 @@ const Fault *fault_find(const char *id) {
   return NULL;
 }
 
-/* Ids are words joined by '-': one is close when it shares a word of three letters or more. */
-static bool shares_word(const char *id, const char *wanted) {
-  for (const char *word = wanted; *word != '\0';) {
-    const size_t length = strcspn(word, "-");
-    for (const char *at = id; length >= 3 && at != NULL && *at != '\0'; at = strchr(at, '-')) {
-      at += *at == '-';
-      if (strncmp(at, word, length) == 0) return true;
+/* Letters to insert, delete or replace that turn one text into the other; both are cut at MOST letters. */
+static size_t distance(const char *a, const char *b) {
+  enum { MOST = 63 };
+  size_t row[MOST + 1];
+  const size_t length = strnlen(b, MOST);
+  for (size_t j = 0; j <= length; j++) row[j] = j;
+  for (size_t i = 0; i < MOST && a[i] != '\0'; i++) {
+    size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (size_t j = 0; j < length; j++) {
+      const size_t replaced = diagonal + (a[i] != b[j]), least = row[j] < row[j + 1] ? row[j] : row[j + 1];
+      diagonal = row[j + 1];
+      row[j + 1] = replaced < least + 1 ? replaced : least + 1;
     }
-    word += length;
-    word += *word == '-';
   }
-  return false;
+  return row[length];
+}
+
+enum { SHOWN = 4 };
+
+/* The ids nearest to the wanted one, the nearest first; of equals the first in the catalogue. The number of all ids. */
+static size_t find_close(const char *wanted, const char *close[SHOWN]) {
+  size_t distances[SHOWN], count = 0;
+  const Fault *fault;
+  for (; (fault = fault_at(count)) != NULL; count++) {
+    const size_t own = distance(fault->defect.id, wanted);
+    size_t at = count < SHOWN ? count : SHOWN;
+    for (; at > 0 && own < distances[at - 1]; at--) {
+      if (at == SHOWN) continue;
+      distances[at] = distances[at - 1];
+      close[at] = close[at - 1];
+    }
+    if (at == SHOWN) continue;
+    distances[at] = own;
+    close[at] = fault->defect.id;
+  }
+  return count;
 }
 
 static DflashStatus unknown_defect(const char *wanted, DflashError *error) {
-  enum { SHOWN = 6 };
-  DflashText close = {0};
-  size_t count = 0, shown = 0;
-  const Fault *fault;
-  for (; (fault = fault_at(count)) != NULL; count++)
-    if (shown < SHOWN && shares_word(fault->defect.id, wanted))
-      dflash_text_append(&close, "%s%s", shown++ > 0 ? ", " : "", fault->defect.id);
-  const DflashStatus status =
-      dflash_error_set(error, DFLASH_INVALID_ARGUMENT,
-                       "faulty: no defect \"%s\"; %s%s; the exported " DFLASH_CATALOGUE_SYMBOL " lists all %zu", wanted,
-                       shown > 0 ? "close: " : "no id is close", shown > 0 && !close.failed ? close.data : "", count);
-  dflash_text_free(&close);
-  return status;
+  const char *close[SHOWN] = {"", "", "", ""};
+  const size_t count = find_close(wanted, close);
+  return dflash_error_set(
+      error, DFLASH_INVALID_ARGUMENT,
+      "faulty: no defect \"%s\"; close: %s, %s, %s, %s; `dflash-harness selftest --list` shows all %zu", wanted,
+      close[0], close[1], close[2], close[3], count);
 }
 
 static DflashStatus bad_value(const char *key, const char *value, const char *valid, DflashError *error) {

@@ -74,12 +74,19 @@ static DflashStatus plan(DflashSelfTest *test, DflashError *error) {
   return status == DFLASH_OK ? plan_base(test, error) : status;
 }
 
+static void list_more(const DflashDefect *d) {
+  printf("    origin: %s\n    goldens: %s\n", d->origin, d->goldens);
+  if (d->exposed_by != NULL) printf("    exposed by: %s\n", d->exposed_by);
+  if (d->hidden != NULL) printf("    hidden from end values: %s\n", d->hidden);
+}
+
 static void list(const DflashSelfTest *test) {
   for (int64_t i = 0; i < test->defect_count; i++) {
     const DflashDefect *d = test->defects[i];
     printf("%-36s %-12s %-20s %s\n", d->id, d->kind, d->lawful ? "(lawful)" : d->stage, d->about);
+    if (test->options->run->verbose) list_more(d);
   }
-  printf("%lld entries\n", (long long)test->defect_count);
+  printf("%lld entr%s\n", (long long)test->defect_count, test->defect_count == 1 ? "y" : "ies");
 }
 
 static void close_test(DflashSelfTest *test) {
