@@ -22,10 +22,12 @@ void dflash_h5_close(hid_t id) {
   if (id >= 0) H5Idec_ref(id);
 }
 
+/* A float type holds infinities and NaN as they are: nothing is lost. */
 static H5T_conv_ret_t refuse_clipping(H5T_conv_except_t kind, hid_t from, hid_t to, void *from_value, void *to_value,
                                       void *context) {
-  (void)kind, (void)from, (void)to, (void)from_value, (void)to_value, (void)context;
-  return H5T_CONV_ABORT;
+  (void)from, (void)from_value, (void)to_value, (void)context;
+  bool nonfinite = kind == H5T_CONV_EXCEPT_PINF || kind == H5T_CONV_EXCEPT_NINF || kind == H5T_CONV_EXCEPT_NAN;
+  return nonfinite && H5Tget_class(to) == H5T_FLOAT ? H5T_CONV_UNHANDLED : H5T_CONV_ABORT;
 }
 
 hid_t dflash_h5_strict_transfer(void) {
