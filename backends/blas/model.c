@@ -9,13 +9,18 @@
 #include "parts.h"
 #include "source.h"
 
+static const char *profile_name(int32_t profile) {
+  static const char *const names[DFLASH_PROFILE_COUNT] = {"exact", "i8", "f16", "bf16"};
+  return profile >= 0 && profile < DFLASH_PROFILE_COUNT ? names[profile] : "of an unknown number";
+}
+
 static DflashStatus check_desc(const DflashModelDesc *desc, DflashError *error) {
   if (!desc || !desc->geometry) return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "blas: no geometry is given");
   if (desc->device && *desc->device && strcmp(desc->device, "cpu") != 0)
     return dflash_error_set(error, DFLASH_UNAVAILABLE, "blas: no device '%s'; there is 'cpu'", desc->device);
   if (desc->profile != DFLASH_PROFILE_EXACT)
-    return dflash_error_set(error, DFLASH_UNSUPPORTED, "blas: profile %d is not offered, only exact (%d)",
-                            (int)desc->profile, DFLASH_PROFILE_EXACT);
+    return dflash_error_set(error, DFLASH_UNSUPPORTED, "blas: profile %s is not offered, only exact",
+                            profile_name(desc->profile));
   return DFLASH_OK;
 }
 
