@@ -75,13 +75,12 @@ DflashStatus dflash_candidate_open(const char *path, DflashCandidate **candidate
   DflashCandidate *opened = calloc(1, sizeof *opened);
   if (opened == NULL) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "%s: no memory", path);
   DflashStatus status = dflash_h5_file_open(path, &opened->file, error);
-  if (status == DFLASH_OK) status = read_header(opened, error);
-  if (status == DFLASH_OK) {
+  if (status == DFLASH_OK && read_header(opened, error) != DFLASH_OK) status = dflash_error_prefix(error, "%s", path);
+  if (status == DFLASH_OK)
     *candidate = opened;
-    return DFLASH_OK;
-  }
-  dflash_candidate_close(opened);
-  return dflash_error_prefix(error, "%s", path);
+  else
+    dflash_candidate_close(opened);
+  return status;
 }
 
 void dflash_candidate_close(DflashCandidate *candidate) {

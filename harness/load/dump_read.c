@@ -200,13 +200,12 @@ DflashStatus dflash_dump_open(const char *path, DflashDump **dump, DflashError *
   DflashDump *opened = calloc(1, sizeof *opened);
   if (opened == NULL) return no_memory(error);
   DflashStatus status = dflash_h5_file_open(path, &opened->file, error);
-  if (status == DFLASH_OK) status = read_all(opened, error);
-  if (status == DFLASH_OK) {
+  if (status == DFLASH_OK && read_all(opened, error) != DFLASH_OK) status = dflash_error_prefix(error, "%s", path);
+  if (status == DFLASH_OK)
     *dump = opened;
-    return DFLASH_OK;
-  }
-  dflash_dump_close(opened);
-  return dflash_error_prefix(error, "%s", path);
+  else
+    dflash_dump_close(opened);
+  return status;
 }
 
 static void close_entry(DflashDumpEntry *e, Owned *owned) {

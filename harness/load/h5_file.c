@@ -29,8 +29,11 @@ DflashStatus dflash_h5_file_open(const char *path, DflashH5File *file, DflashErr
   *file = (DflashH5File){.file = H5I_INVALID_HID, .root = {.id = H5I_INVALID_HID}};
   dflash_h5_quiet();
   DflashStatus status = dflash_map_file(path, &file->mapping, error);
-  if (status == DFLASH_OK) status = open_file(file, path, error);
-  if (status != DFLASH_OK) dflash_h5_file_close(file);
+  if (status != DFLASH_OK) return status;
+  status = open_file(file, path, error);
+  if (status == DFLASH_OK) return DFLASH_OK;
+  dflash_h5_file_close(file);
+  dflash_error_prefix(error, "%s", path);
   return status;
 }
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "load/candidate.h"
 #include "load/reader.h"
 #include "model/geometry.h"
 
@@ -13,8 +14,11 @@ static DflashStatus check_format(const DflashNode *root, DflashError *error) {
   int64_t version;
   DflashStatus status = dflash_attribute_text(root, "format", &format, error);
   if (status == DFLASH_OK && strcmp(format, DFLASH_GOLDEN_FORMAT) != 0)
-    status = dflash_error_set(error, DFLASH_INVALID_DATA, "/: attribute format is \"%.64s\", expected \"%s\"", format,
-                              DFLASH_GOLDEN_FORMAT);
+    status = dflash_error_set(error, DFLASH_INVALID_DATA, "/: attribute format is \"%.64s\", expected \"%s\"%s", format,
+                              DFLASH_GOLDEN_FORMAT,
+                              strcmp(format, DFLASH_CANDIDATE_FORMAT) == 0
+                                  ? "; values of an engine are judged by 'dflash-harness compare GOLDEN FILE'"
+                                  : "");
   free(format);
   if (status == DFLASH_OK) status = dflash_attribute_i64(root, "version", &version, error);
   if (status == DFLASH_OK && version != DFLASH_GOLDEN_VERSION)

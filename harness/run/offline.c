@@ -101,10 +101,14 @@ static void keep(Parent *p, cJSON *record) {
   if (dflash_store_record(p->store, record, &error) != DFLASH_OK) p->store_error = error;
 }
 
+static bool begins_with(const char *message, const char *file) {
+  return file != NULL && strncmp(message, file, strlen(file)) == 0;
+}
+
 static void refuse(Parent *p, DflashStatus status, const char *message) {
   dflash_progress_done();
-  dflash_log(DFLASH_LOG_ERROR, "%s%s%s", strncmp(message, p->file, strlen(p->file)) != 0 ? p->file : "",
-             strncmp(message, p->file, strlen(p->file)) != 0 ? ": " : "", message);
+  const bool named = begins_with(message, p->file) || begins_with(message, p->options->golden);
+  dflash_log(DFLASH_LOG_ERROR, "%s%s%s", named ? "" : p->file, named ? "" : ": ", message);
   if (status == DFLASH_UNSUPPORTED || status == DFLASH_UNAVAILABLE)
     dflash_tally_case(&p->tally.now, DFLASH_OUTCOME_UNSUPPORTED);
   else if (dflash_status_exit(status) == DFLASH_EXIT_BAD_INPUT)

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "load/candidate.h"
 #include "model/storage.h"
 
 enum { MOST = 1 << 16 };
@@ -332,6 +333,24 @@ static void test_nan_fails(void **state) {
   cJSON_Delete(records);
 }
 
+/* Whatever type stores it. */
+static void test_nonfinite_in_f16_fails(void **state) {
+  (void)state;
+  static const float values[] = {INFINITY, -INFINITY, NAN};
+  for (int i = 0; i < 3; i++) {
+    hid_t file = create(), half = f16_type();
+    read_golden("/cases/main/stages/final.norm");
+    golden.data[7] = values[i];
+    H5Dclose(put(file, "/cases/main/stages/final.norm", half, H5T_NATIVE_FLOAT, 2, golden.shape, golden.data));
+    H5Tclose(half);
+    H5Fclose(file);
+    cJSON *records = compare(1, "");
+    expect_outcome(records, "chain", "final.norm", -1, "nonfinite");
+    assert_non_null(strstr(text_in(case_of(records, "main"), "message"), "row 0, channel 7"));
+    cJSON_Delete(records);
+  }
+}
+
 /* One dataset, and what is wrong with it. */
 typedef struct Refusal {
   const char *path;
@@ -398,8 +417,13 @@ static void test_files_and_usage(void **state) {
   (void)state;
   write_whole("c.h5", "no HDF5", 7);
   expect_error(2, "c.h5: not a readable HDF5 file", "compare t.h5 c.h5 -q");
-  expect_error(2, "none.h5", "compare t.h5 none.h5 -q");
+  expect_error(2, "error: none.h5: cannot open", "compare t.h5 none.h5 -q");
+  expect_error(2, "error: none.h5: cannot open", "compare none.h5 t.h5 -q");
   hid_t file = create();
+  put_text(file, "format", DFLASH_CANDIDATE_FORMAT);
+  H5Fclose(file);
+  expect_error(2, "compare GOLDEN FILE", "verify c.h5 -q --backend reference");
+  file = create();
   put_text(file, "format", "dflash-dump");
   H5Fclose(file);
   expect_error(2, "attribute format is \"dflash-dump\"", "compare t.h5 c.h5 -q");
@@ -527,6 +551,7 @@ int main(void) {
       cmocka_unit_test(test_shapes_with_heads),
       cmocka_unit_test(test_tokens),
       cmocka_unit_test(test_nan_fails),
+      cmocka_unit_test(test_nonfinite_in_f16_fails),
       cmocka_unit_test(test_what_is_refused),
       cmocka_unit_test(test_files_and_usage),
       cmocka_unit_test(test_damaged_bytes),
