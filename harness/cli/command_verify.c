@@ -18,12 +18,27 @@ static const char usage[] =
     "Default: alone,chain; chain,local for a backend that cannot enter every stage alone.\n\n"
     "--dump keeps both sides of every value that fails. Such a file is judged again without backend and device.";
 
+/* What chooses how values are computed: those of a dump were. NULL: nothing is given. */
+static const char *computing_option(const DflashRunArguments *a) {
+  const DflashRunOptions *o = &a->options;
+  if (o->backend != NULL) return "--backend";
+  if (o->backend_path != NULL) return "--backend-path";
+  if (o->device != NULL) return "--device";
+  if (o->option_count > 0) return "--option";
+  return a->profile != NULL ? "--profile" : NULL;
+}
+
 /* Dumps and goldens are judged in different ways: a command takes one kind. */
-static DflashStatus check_dumps(const DflashRunOptions *o, int64_t dumps, DflashError *error) {
+static DflashStatus check_dumps(const DflashRunArguments *a, int64_t dumps, DflashError *error) {
+  const DflashRunOptions *o = &a->options;
+  const char *option = computing_option(a);
   if (dumps != o->file_count)
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT,
                             "dumps and golden files are verified apart; %lld of %lld are dumps", (long long)dumps,
                             (long long)o->file_count);
+  if (option != NULL)
+    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "%s is a dump: it is judged by itself, %s does not apply",
+                            o->files[0], option);
   if (o->dump != NULL || o->resume)
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--dump and --resume are for golden files, not for dumps");
   return DFLASH_OK;
@@ -46,6 +61,7 @@ static DflashStatus check_output(const DflashRunOptions *o, DflashError *error) 
 int dflash_command_verify(int argc, char **argv) {
   DflashRunArguments a;
   dflash_run_arguments_init(&a);
+  a.profile = NULL;
   DflashArgument table[32] = {
       {"mode,m", "MODES", "alone, chain, local, joined by ','", DFLASH_ARGUMENT_TEXT, &a.modes, 0},
       {"stage,s", "PATTERN", "stages to judge: names or patterns over attn.mix and attn.mix/1", DFLASH_ARGUMENT_TEXT,
@@ -66,9 +82,10 @@ int dflash_command_verify(int argc, char **argv) {
   a.options.file_count = operands;
   int64_t dumps = status == DFLASH_OK ? dflash_dump_files(&a.options) : 0;
   if (dumps > 0) {
-    status = check_dumps(&a.options, dumps, &error);
+    status = check_dumps(&a, dumps, &error);
     a.options.backend = "dump"; /* a dump tells whose values it holds */
   }
+  if (a.profile == NULL) a.profile = "exact";
   if (status == DFLASH_OK) status = dflash_run_arguments_finish(&a, argv, operands, &error);
   if (status == DFLASH_OK) status = check_output(&a.options, &error);
   if (status == DFLASH_OK && a.options.repeat < 1)

@@ -102,12 +102,6 @@ static void take_verdict(DflashDumpSpool *spool, const cJSON *record) {
   spool->valueless += failed && !found && cJSON_GetObjectItem(record, "elements") == NULL;
 }
 
-static void take_case(DflashDumpSpool *spool, const cJSON *record) {
-  for (cJSON *e = cJSON_GetArrayItem(spool->entries, spool->in_case); e != NULL; e = e->next)
-    copy_member(e, record, "reproduce");
-  spool->in_case = cJSON_GetArraySize(spool->entries);
-}
-
 bool dflash_spool_take(DflashDumpSpool *spool, const cJSON *record) {
   const char *type = text_of(record, "type");
   if (strcmp(type, "dump") == 0) {
@@ -115,7 +109,7 @@ bool dflash_spool_take(DflashDumpSpool *spool, const cJSON *record) {
     return true;
   }
   if (spool != NULL && strcmp(type, "verdict") == 0) take_verdict(spool, record);
-  if (spool != NULL && strcmp(type, "case") == 0) take_case(spool, record);
+  if (spool != NULL && strcmp(type, "case") == 0) spool->in_case = cJSON_GetArraySize(spool->entries);
   return false;
 }
 
@@ -210,8 +204,14 @@ static void say(const DflashDumpSpool *spool, FILE *out) {
             spool->left_out > 0    ? "nothing is within --dump-limit"
             : spool->valueless > 0 ? "the failures have no values"
                                    : "no value failed");
-  if (out != NULL && count > 0)
-    fprintf(out, "dump: %s holds %d failing value%s\n", spool->path, count, count == 1 ? "" : "s");
+  if (out != NULL && count > 0) {
+    const int64_t all = count + spool->left_out + spool->valueless;
+    fprintf(out, "dump: %s holds %d failing value%s", spool->path, count, count == 1 ? "" : "s");
+    if (all > count) fprintf(out, " of %lld failures", (long long)all);
+    if (spool->valueless > 0)
+      fprintf(out, "; %lld ha%s no values", (long long)spool->valueless, spool->valueless == 1 ? "s" : "ve");
+    fputc('\n', out);
+  }
   if (spool->left_out > 0)
     dflash_log(DFLASH_LOG_WARNING, "%s: %lld more failing values are left out: past --dump-limit, or no space for them",
                spool->path, (long long)spool->left_out);

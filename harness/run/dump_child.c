@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "run/dump_parts.h"
+#include "run/verify_case.h"
 
 /* The bytes of an entry in the order in which they lie: geometry, got, expected, sigma, inputs. */
 typedef struct Block {
@@ -100,6 +101,9 @@ static cJSON *entry_record(const DflashCaseRun *run, const DflashVerdict *verdic
   cJSON_AddNumberToObject(record, "rows", (double)v->rows);
   cJSON_AddNumberToObject(record, "width", (double)v->width);
   cJSON_AddBoolToObject(record, "scaled", v->sigma != NULL);
+  char *command = dflash_verify_reproduce(run, verdict);
+  if (command != NULL) cJSON_AddStringToObject(record, "reproduce", command);
+  free(command);
   return record;
 }
 

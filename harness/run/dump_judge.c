@@ -108,6 +108,23 @@ static bool same_case(const DflashDumpEntry *a, const DflashDumpEntry *b) {
   return true;
 }
 
+/* Of what was asked for, the first failure stands by itself, wherever its error came from. */
+static void lead(DflashVerdicts *verdicts, int64_t first) {
+  static const char inherited[] = "inherited: ";
+  DflashVerdict *v = &verdicts->at[first];
+  v->inherited = false;
+  if (strncmp(v->note, inherited, sizeof inherited - 1) == 0)
+    memmove(v->note, v->note + sizeof inherited - 1, strlen(v->note + sizeof inherited - 1) + 1);
+}
+
+/* The entries that are judged, in the order of their verdicts: the one with this index, from `at` on. */
+static const DflashDumpEntry *judged_entry(const DflashRunOptions *o, const DflashDump *dump, int64_t at,
+                                           int64_t index) {
+  for (;; at++)
+    if (selected(o, dflash_dump_at(dump, at)) && index-- == 0) return dflash_dump_at(dump, at);
+}
+
+/* e: the entry that fails first, or any of the case. */
 static DflashStatus report_case(DflashOffline *offline, const DflashDumpEntry *e, const DflashVerdicts *verdicts,
                                 DflashError *error) {
   unsigned modes = 0;
@@ -124,7 +141,8 @@ static DflashStatus report_case(DflashOffline *offline, const DflashDumpEntry *e
 
 /* The entries from *at on that belong to one case. */
 static DflashStatus judge_case(DflashOffline *offline, const DflashDump *dump, int64_t *at, DflashError *error) {
-  const DflashDumpEntry *first = dflash_dump_at(dump, *at);
+  const int64_t begin = *at;
+  const DflashDumpEntry *first = dflash_dump_at(dump, begin);
   bool wanted = dflash_glob_match(offline->options->cases, first->texts[DFLASH_DUMP_CASE]);
   DflashVerdicts verdicts = {0};
   DflashStatus status = DFLASH_OK;
@@ -132,6 +150,12 @@ static DflashStatus judge_case(DflashOffline *offline, const DflashDump *dump, i
   for (; *at < dflash_dump_count(dump) && same_case(first, dflash_dump_at(dump, *at)); (*at)++)
     if (wanted && selected(offline->options, dflash_dump_at(dump, *at)))
       judge_entry(&verdicts, dflash_dump_at(dump, *at));
+  const DflashVerdict *failure = dflash_verdicts_first(&verdicts);
+  if (failure != NULL) {
+    const int64_t index = failure - verdicts.at;
+    lead(&verdicts, index);
+    first = judged_entry(offline->options, dump, begin, index);
+  }
   if (wanted) status = report_case(offline, first, &verdicts, error);
   dflash_verdicts_close(&verdicts);
   return status;

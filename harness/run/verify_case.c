@@ -37,17 +37,16 @@ void dflash_verify_production(DflashCaseRun *run) {
   if (!filtered || run->session->options->repeat > 1) dflash_verify_laws(run);
 }
 
-/* The command that shows the first failure again, and only it. */
-static char *reproduce(const DflashCaseRun *run, const DflashVerdict *first) {
-  bool is_stage = first->stage != DFLASH_STAGE_NONE;
-  const char *stage = is_stage ? dflash_stage_row(first->stage)->name : NULL;
-  int64_t layer = is_stage && dflash_stage_row(first->stage)->scope == DFLASH_SCOPE_LAYER ? first->layer : -1;
+char *dflash_verify_reproduce(const DflashCaseRun *run, const DflashVerdict *failure) {
+  bool is_stage = failure->stage != DFLASH_STAGE_NONE;
+  const char *stage = is_stage ? dflash_stage_row(failure->stage)->name : NULL;
+  int64_t layer = is_stage && dflash_stage_row(failure->stage)->scope == DFLASH_SCOPE_LAYER ? failure->layer : -1;
   const DflashReproduce what = {.command = "verify",
                                 .file = run->session->file,
                                 .case_name = run->c.name,
                                 .stage = stage,
                                 .layer = layer,
-                                .mode = dflash_mode_name(first->mode)};
+                                .mode = dflash_mode_name(failure->mode)};
   return dflash_reproduce_command(run->session->options, &what);
 }
 
@@ -57,7 +56,7 @@ static cJSON *case_record(const DflashCaseRun *run, double elapsed_s) {
                                      run->session->options->allow_missing);
   if (record == NULL) return NULL;
   const DflashVerdict *first = dflash_verdicts_first(&run->verdicts);
-  char *command = first != NULL ? reproduce(run, first) : NULL;
+  char *command = first != NULL ? dflash_verify_reproduce(run, first) : NULL;
   if (command != NULL) cJSON_AddStringToObject(record, "reproduce", command);
   free(command);
   cJSON_AddStringToObject(record, "settings", run->session->settings);

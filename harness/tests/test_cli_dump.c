@@ -51,6 +51,14 @@ static void test_what_is_inherited_stays_so(void **state) {
   assert_non_null(verdict_of(records, "main", "alone", "attn.conv_in", 0));
   assert_non_null(verdict_of(records, "main", "chain", "head.logits", -1));
   cJSON_Delete(records);
+  /* asked for alone, it comes first, with its own command */
+  records = records_of(1, "d.h5 --stage attn.q_proj --layer 0");
+  const cJSON *c = case_of(records, "main"), *first = cJSON_GetObjectItem(c, "first");
+  assert_string_equal(text_in(first, "stage"), "attn.q_proj");
+  assert_true(cJSON_IsFalse(cJSON_GetObjectItem(first, "inherited")));
+  assert_string_equal(text_in(first, "note"), "passes on its own inputs; first divergence is at attn.conv_in/0");
+  assert_non_null(strstr(text_in(c, "reproduce"), "--stage attn.q_proj --layer 0 --mode chain"));
+  cJSON_Delete(records);
 }
 
 static void test_classes_survive(void **state) {
@@ -117,7 +125,7 @@ static void test_the_limit(void **state) {
   remove("l.h5");
   Program p = program(OFF " --mode alone,chain --dump l.h5 --dump-limit 26000");
   expect_status(&p, 1);
-  expect_contains(&p, p.out, "dump: l.h5 holds 1 failing value");
+  expect_contains(&p, p.out, "dump: l.h5 holds 1 failing value of 3 failures; 1 has no values\n");
   expect_contains(&p, p.err, "1 more failing values are left out");
   program_close(&p);
   p = program("verify l.h5");
@@ -137,6 +145,9 @@ static void test_usage(void **state) {
   (void)state;
   expect_run(1, OFF " -q --mode alone --dump d.h5");
   expect_error(2, "dumps and golden files are verified apart|1 of 2", "verify d.h5 t.h5 -q --backend reference");
+  static const char *const computing[] = {"--backend reference", "--profile exact", "--device cpu", "--option a=b"};
+  for (int i = 0; i < 4; i++)
+    expect_error(2, "d.h5 is a dump: it is judged by itself, --", "verify d.h5 -q %s", computing[i]);
   expect_error(2, "--dump and --resume are for golden files", "verify d.h5 -q --dump e.h5");
   expect_error(2, "not written over", OFF " -q --dump t.h5");
   expect_error(2, "names the file of another output", OFF " -q --json j.jsonl --dump j.jsonl");
