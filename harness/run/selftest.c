@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "run/selftest_parts.h"
+#include "time/clock.h"
 
 /* Trials live in memory that workers share: room for all is taken at once, and only touched where it is used. */
 enum { TRIALS_MOST = 1 << 14, TIMED_MOST = 4 };
@@ -97,24 +98,34 @@ static void close_test(DflashSelfTest *test) {
   dflash_backend_unload(&test->loaded);
 }
 
+static DflashStatus run_trials(DflashSelfTest *test, DflashError *error) {
+  DflashStatus status = plan(test, error);
+  dflash_progress_done();
+  if (status == DFLASH_OK) status = dflash_self_run_all(test, error);
+  if (status == DFLASH_OK && test->options->draws > 0) status = dflash_self_draw_all(test, error);
+  return status;
+}
+
+/* The file of records is opened first: a bad path fails before the trials. */
+static DflashStatus run(DflashSelfTest *test, DflashSelfSummary *summary, DflashError *error) {
+  DflashStatus status = dflash_self_records_open(test, error);
+  if (status == DFLASH_OK) status = run_trials(test, error);
+  if (status == DFLASH_OK) dflash_self_report(test, summary);
+  if (status == DFLASH_OK) status = dflash_self_records_write(test, summary, error);
+  DflashStatus closed = dflash_self_records_close(test, status == DFLASH_OK ? error : NULL);
+  return status == DFLASH_OK ? closed : status;
+}
+
 int dflash_run_selftest(const DflashSelftestOptions *options) {
-  DflashSelfTest test = {.options = options};
+  DflashSelfTest test = {.options = options, .begin = dflash_clock_ns()};
+  DflashSelfSummary summary = {.exit = DFLASH_EXIT_OK};
   DflashError error = {0};
   DflashStatus status = dflash_self_catalogue(&test, &error);
-  int exit = DFLASH_EXIT_OK;
-  if (status == DFLASH_OK && options->list) {
+  if (status == DFLASH_OK && options->list)
     list(&test);
-  } else if (status == DFLASH_OK) {
-    status = plan(&test, &error);
-    dflash_progress_done();
-    if (status == DFLASH_OK) status = dflash_self_run_all(&test, &error);
-    if (status == DFLASH_OK && options->draws > 0) status = dflash_self_draw_all(&test, &error);
-    if (status == DFLASH_OK) exit = dflash_self_report(&test);
-  }
-  if (status != DFLASH_OK) {
-    dflash_log(DFLASH_LOG_ERROR, "%s", error.message);
-    exit = dflash_status_exit(status);
-  }
+  else if (status == DFLASH_OK)
+    status = run(&test, &summary, &error);
+  if (status != DFLASH_OK) dflash_log(DFLASH_LOG_ERROR, "%s", error.message);
   close_test(&test);
-  return exit;
+  return status == DFLASH_OK ? summary.exit : dflash_status_exit(status);
 }

@@ -65,7 +65,9 @@ typedef struct DflashSelfTest {
   DflashSelfGoldens goldens;
   DflashSelfTrial *trials; /* shared with the workers */
   int64_t trial_count;
-  DflashSelfRate *rates; /* [defect_count + 1], the last is the base's; shared with the workers; NULL: no draws */
+  DflashSelfRate *rates;     /* [defect_count + 1], the last is the base's; shared with the workers; NULL: no draws */
+  struct DflashStore *store; /* NULL: no --json */
+  uint64_t begin;            /* dflash_clock_ns() */
 } DflashSelfTest;
 
 /* The selected part of the backend's catalogue; a backend without one is DFLASH_UNSUPPORTED. */
@@ -91,7 +93,32 @@ bool dflash_self_placed(const DflashSelfTrial *trial);
 
 /* ---- report ---- */
 
-/* Prints the report, writes the records; the exit status. */
-int dflash_self_report(const DflashSelfTest *test);
+enum { DFLASH_SELF_KINDS = 32 };
+
+typedef struct DflashSelfCounts {
+  const char *kind;
+  int64_t defects, found, placed, end, end_found, excused;
+} DflashSelfCounts;
+
+typedef struct DflashSelfSummary {
+  DflashSelfCounts kinds[DFLASH_SELF_KINDS], all;
+  int kind_count;
+  int64_t lawful, correct, alarms; /* judged trials of lawful variants and of the base alone, and those that failed */
+  int64_t declined;                /* more of those, in profiles that the base has not */
+  int64_t broken;                  /* trials that could not be judged */
+  double smallest, largest;        /* score of a defect that was found, of a correct run that passed */
+  const char *smallest_of, *largest_at;
+  int exit; /* status of the command */
+} DflashSelfSummary;
+
+/* Counts and prints. */
+void dflash_self_report(const DflashSelfTest *test, DflashSelfSummary *summary);
+
+/* ---- records: all do nothing without --json ---- */
+
+DflashStatus dflash_self_records_open(DflashSelfTest *test, DflashError *error); /* and writes the `run` record */
+/* Every trial, every rate, the summary. */
+DflashStatus dflash_self_records_write(DflashSelfTest *test, const DflashSelfSummary *summary, DflashError *error);
+DflashStatus dflash_self_records_close(DflashSelfTest *test, DflashError *error);
 
 #endif

@@ -9,6 +9,7 @@ static void what_is_refused_ends_it_at_once(void **state) {
   expect_error(2, "base is \"nope\"|valid: reference, blas", "selftest --option base=nope");
   expect_error(2, "colour", ONE "--option colour=red");
   expect_error(3, "nowhere", "selftest --backend nowhere");
+  expect_error(2, "nowhere/r.jsonl", ONE "--json nowhere/r.jsonl");
 }
 
 /* The nearest id comes first. */
@@ -32,11 +33,44 @@ static void the_list_tells_all(void **state) {
   program_close(&p);
 }
 
+/* First run, then a record a trial and a rate, last the summary. */
+static void records_are_whole(void **state) {
+  (void)state;
+  Program p = program(ONE "--draws 2 --json r.jsonl");
+  expect_status(&p, 0);
+  expect_contains(&p, p.out, "1 of 1 defects found, 1 at the stage (100.0%); from end values 1 of 1 (100.0%)");
+  expect_contains(&p, p.out, "if below 5%: golden that finds it");
+  program_close(&p);
+  cJSON *records = read_records("r.jsonl");
+  assert_string_equal(text_in(cJSON_GetArrayItem(records, 0), "type"), "run");
+  const cJSON *summary = last_record(records), *base = cJSON_GetArrayItem(records, cJSON_GetArraySize(records) - 2);
+  assert_int_equal(count_records(records, "rate"), 2);
+  assert_string_equal(text_in(base, "defect"), "");
+  assert_true(number_in(base, "draws") == 2 && number_in(base, "found") == 0 && number_in(base, "broken") == 0);
+  assert_string_equal(text_in(summary, "type"), "summary");
+  assert_true(number_in(summary, "defects") == 1 && number_in(summary, "found") == 1);
+  assert_true(number_in(summary, "correct_runs") == 3 && number_in(summary, "false_alarms") == 0);
+  assert_int_equal(count_records(records, "defect"), 5);
+  cJSON_Delete(records);
+}
+
+static void what_was_not_selected_is_not_summed(void **state) {
+  (void)state;
+  Program p = program("selftest --defect lawful-backward-fused");
+  expect_status(&p, 0);
+  expect_contains(&p, p.out, "false alarms: 0 in ");
+  assert_null(strstr(p.out, "0 of 0"));
+  assert_null(strstr(p.out, "inf"));
+  program_close(&p);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_is_refused_ends_it_at_once),
       cmocka_unit_test(an_unknown_defect_names_the_closest),
       cmocka_unit_test(the_list_tells_all),
+      cmocka_unit_test(records_are_whole),
+      cmocka_unit_test(what_was_not_selected_is_not_summed),
   };
   return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }
