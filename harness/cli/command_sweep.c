@@ -40,12 +40,21 @@ static DflashStatus check_range(const char *name, int64_t value, int64_t least, 
 
 static DflashStatus check_places(const Arguments *a, DflashError *error) {
   const char *json = a->run.options.json, *scores = a->sweep.scores;
-  struct stat about;
-  if (a->sweep.save != NULL && (stat(a->sweep.save, &about) != 0 || !S_ISDIR(about.st_mode)))
-    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--save: %s is no folder", a->sweep.save);
   if (json != NULL && scores != NULL && (strcmp(json, scores) == 0 || dflash_same_file(json, scores)))
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--json and --scores name the same file: %s", json);
   return DFLASH_OK;
+}
+
+/* Made when only its last part is missing. */
+static DflashStatus make_folder(const char *path, DflashError *error) {
+  struct stat about;
+  if (path == NULL || mkdir(path, 0777) == 0) return DFLASH_OK;
+  int why = errno;
+  if (why != EEXIST)
+    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--save: cannot make the folder %s: %s", path,
+                            strerror(why));
+  if (stat(path, &about) == 0 && S_ISDIR(about.st_mode)) return DFLASH_OK;
+  return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--save: %s is no folder", path);
 }
 
 static DflashStatus finish(Arguments *a, char **argv, int operands, DflashError *error) {
@@ -64,6 +73,7 @@ static DflashStatus finish(Arguments *a, char **argv, int operands, DflashError 
   if (status == DFLASH_OK) status = dflash_backend_check_search(o->backend_path, error);
   if (status == DFLASH_OK) status = dflash_profile_parse(a->run.profile, &o->profile, error);
   if (status == DFLASH_OK && a->run.modes != NULL) status = dflash_modes_parse(a->run.modes, &o->modes, error);
+  if (status == DFLASH_OK) status = make_folder(a->sweep.save, error);
   return status;
 }
 
@@ -87,8 +97,8 @@ int dflash_command_sweep(int argc, char **argv) {
       {"first", "N", "number of the first draw (0)", DFLASH_ARGUMENT_NUMBER, &a.sweep.first, 0},
       {"seed", "S", "of all draws (1)", DFLASH_ARGUMENT_CALL, &a.sweep, take_seed},
       {"draw", "N", "draw N alone", DFLASH_ARGUMENT_NUMBER, &a.draw, 0},
-      {"save", "DIR", "write the golden of each failure, made smaller, into this folder", DFLASH_ARGUMENT_TEXT,
-       &a.sweep.save, 0},
+      {"save", "DIR", "write the golden of each failure, made smaller, into this folder, made if need be",
+       DFLASH_ARGUMENT_TEXT, &a.sweep.save, 0},
       {"no-shrink", NULL, "leave failures as they were drawn", DFLASH_ARGUMENT_FLAG, &a.no_shrink, 0},
       {"jobs,j", "N", "draws side by side, in processes of their own (1)", DFLASH_ARGUMENT_NUMBER, &a.sweep.jobs, 0},
       {"repeat,r", "N", "run each block N times and count what fails", DFLASH_ARGUMENT_NUMBER, &o->repeat, 0},

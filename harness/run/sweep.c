@@ -45,16 +45,18 @@ static void print_first(const char *before, const cJSON *record) {
 static void print_failure(const cJSON *record) {
   const cJSON *smallest = cJSON_GetObjectItem(record, "smallest");
   printf("draw %.0f: %s\n", dflash_field_number(record, "draw"), dflash_field_text(record, "outcome"));
-  print_first("    ", record);
+  print_first("    first: ", record);
   if (smallest != NULL) {
     printf("    smallest that fails alike, after %.0f trials:\n", dflash_field_number(smallest, "trials"));
-    print_first("      ", smallest);
+    print_first("      first: ", smallest);
   }
   print_recipe(smallest != NULL ? smallest : record);
-  if (cJSON_GetObjectItem(record, "saved") != NULL) printf("    saved: %s\n", dflash_field_text(record, "saved"));
+  if (cJSON_GetObjectItem(record, "saved") != NULL)
+    printf("    saved: %s\n    reproduce the file: %s\n", dflash_field_text(record, "saved"),
+           dflash_field_text(record, "reproduce_saved"));
   if (cJSON_GetObjectItem(record, "save_error") != NULL)
     printf("    not saved: %s\n", dflash_field_text(record, "save_error"));
-  printf("    %s\n", dflash_field_text(record, "reproduce"));
+  printf("    reproduce the draw: %s\n", dflash_field_text(record, "reproduce"));
 }
 
 static void print_other(const Sweep *sweep, const cJSON *record, bool declined) {
@@ -195,10 +197,10 @@ static void send_summary(Sweep *sweep, int exit, double elapsed_s) {
 static void print_summary(const Sweep *sweep, int exit, double elapsed_s) {
   const DflashSweepOptions *o = sweep->options;
   if (o->run->quiet && exit == DFLASH_EXIT_OK) return;
-  printf("%" PRId64 " draws, seed %" PRIu64 ", %s, profile %s: %" PRId64 " passed, %" PRId64 " failed, %" PRId64
+  printf("%" PRId64 " draw%s, seed %" PRIu64 ", %s, profile %s: %" PRId64 " passed, %" PRId64 " failed, %" PRId64
          " declined",
-         sweep->done, o->seed, o->run->backend, dflash_profile_name(o->run->profile), sweep->passed, sweep->failed,
-         sweep->declined);
+         sweep->done, sweep->done == 1 ? "" : "s", o->seed, o->run->backend, dflash_profile_name(o->run->profile),
+         sweep->passed, sweep->failed, sweep->declined);
   if (sweep->not_trusted + sweep->not_run > 0)
     printf(", %" PRId64 " not trusted, %" PRId64 " not run", sweep->not_trusted, sweep->not_run);
   printf("; %.3g elements compared, largest passing score %.3g; %.1f s; exit status %d\n", sweep->elements,

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "compare/compare.h"
+#include "model/stage_table.h"
 #include "run/reproduce.h"
 #include "run/sweep_parts.h"
 
@@ -104,14 +105,32 @@ static void add_recipe(cJSON *record, const DflashRecipe *recipe) {
 
 /* ---- failures ---- */
 
-static void save(const DflashSweepOptions *options, const DflashRecipe *recipe, int64_t draw, cJSON *record) {
+/* Verifies the saved golden where it fails. A check that is no stage is not asked for by name. */
+static void add_reproduce_saved(const DflashSweepOptions *options, const char *path, const DflashTrialResult *result,
+                                cJSON *record) {
+  bool named = dflash_stage_find(result->stage) != DFLASH_STAGE_NONE;
+  const DflashReproduce what = {.command = "verify",
+                                .file = path,
+                                .case_name = named ? result->name : NULL,
+                                .stage = named ? result->stage : NULL,
+                                .layer = result->layer,
+                                .mode = named ? result->mode : NULL};
+  char *command = dflash_reproduce_command(options->run, &what);
+  if (command != NULL) cJSON_AddStringToObject(record, "reproduce_saved", command);
+  free(command);
+}
+
+static void save(const DflashSweepOptions *options, const DflashRecipe *recipe, const DflashTrialResult *result,
+                 int64_t draw, cJSON *record) {
   char *path = NULL;
   DflashError error = {0};
   if (asprintf(&path, "%s/sweep-%" PRIu64 "-%" PRId64 ".h5", options->save, options->seed, draw) < 0) return;
-  if (dflash_sweep_save(options->run, recipe, path, &error) == DFLASH_OK)
+  if (dflash_sweep_save(options->run, recipe, path, &error) == DFLASH_OK) {
     cJSON_AddStringToObject(record, "saved", path);
-  else
+    add_reproduce_saved(options, path, result, record);
+  } else {
     cJSON_AddStringToObject(record, "save_error", error.message);
+  }
   free(path);
 }
 
@@ -132,7 +151,7 @@ static void add_failure(const DflashSweepOptions *options, int64_t draw, DflashR
     add_outcome(smallest, outcome);
     add_recipe(smallest, recipe);
   }
-  if (options->save != NULL && dflash_sweep_failed(outcome)) save(options, recipe, draw, record);
+  if (options->save != NULL && dflash_sweep_failed(outcome)) save(options, recipe, &outcome->result, draw, record);
 }
 
 static bool must_explain(const DflashSweepOutcome *outcome) {

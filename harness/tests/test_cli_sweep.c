@@ -1,8 +1,6 @@
 /* `sweep` as a user runs it: what passes, fails, is declined or is not there. */
 #include "program.h"
 
-#include <sys/stat.h>
-
 /* The draw records of a file, by draw. */
 static const cJSON *draw_of(const cJSON *records, int draw) {
   const cJSON *record;
@@ -84,12 +82,14 @@ static double size_of(const cJSON *recipe) {
 
 static void failures_are_made_smaller_and_saved(void **state) {
   (void)state;
-  mkdir("kept", 0777);
   Program p = program("sweep --backend off-stage --draw 1 --mode alone,chain --save kept --json r.jsonl");
   expect_status(&p, 1);
   expect_contains(&p, p.out, "smallest that fails alike");
   expect_contains(&p, p.out, "saved: kept/sweep-1-1.h5");
+  expect_contains(&p, p.out, "reproduce the file: dflash-harness verify kept/sweep-1-1.h5 --backend off-stage ");
+  expect_contains(&p, p.out, "reproduce the draw: dflash-harness sweep --backend off-stage ");
   expect_contains(&p, p.out, "--seed 1 --draw 1\n");
+  expect_contains(&p, p.out, "\n1 draw, seed 1");
   program_close(&p);
   cJSON *records = read_records("r.jsonl");
   const cJSON *record = draw_of(records, 1), *smallest = cJSON_GetObjectItem(record, "smallest");
@@ -99,6 +99,9 @@ static void failures_are_made_smaller_and_saved(void **state) {
   assert_true(size_of(cJSON_GetObjectItem(smallest, "recipe")) <
               0.001 * size_of(cJSON_GetObjectItem(record, "recipe")));
   expect_run(1, "%s", text_in(record, "reproduce") + strlen("dflash-harness "));
+  const char *saved = text_in(record, "reproduce_saved");
+  assert_non_null(strstr(saved, " --stage attn.mix --layer "));
+  expect_run(1, "%s", saved + strlen("dflash-harness "));
   cJSON_Delete(records);
   expect_run(1, "verify kept/sweep-1-1.h5 --backend off-stage -q");
   expect_run(0, "verify kept/sweep-1-1.h5 --backend reference -q");
@@ -158,7 +161,9 @@ static void bad_usage_is_refused(void **state) {
   expect_error(2, "--jobs: 0", "sweep --backend reference --jobs 0");
   expect_error(2, "--seed|'x'", "sweep --backend reference --seed x");
   expect_error(2, "takes no operand|t.h5", "sweep t.h5 --backend reference");
-  expect_error(2, "nowhere is no folder", "sweep --backend reference --save nowhere");
+  expect_error(2, "nowhere/kept|No such file", "sweep --backend reference --save nowhere/kept");
+  write_whole("plain", "x", 1);
+  expect_error(2, "plain is no folder", "sweep --backend reference --save plain");
   expect_error(2, "name the same file", "sweep --backend reference --json a --scores a");
   expect_error(2, "colour", "sweep --backend reference --option colour=red --count 2");
   expect_error(2, "cannot open", "sweep --backend reference --count 1 --scores nowhere/s.jsonl");
