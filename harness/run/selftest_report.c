@@ -163,6 +163,7 @@ static void print_scores(const DflashSelfSummary *s) {
 }
 
 static void print_summary(const DflashSelfSummary *s) {
+  int64_t correct = s->correct + s->lawful;
   const DflashSelfCounts *c = &s->all;
   if (c->defects > 0)
     printf("mutation score: %lld of %lld defects found, %lld at the stage (%.1f%%)", (long long)c->found,
@@ -174,7 +175,7 @@ static void print_summary(const DflashSelfSummary *s) {
   printf(
       "false alarms: %lld in %lld correct runs, %lld of lawful variants among them; %lld more are in profiles that the"
       " base has not\n",
-      (long long)s->alarms, (long long)(s->correct + s->lawful), (long long)s->lawful, (long long)s->declined);
+      (long long)s->alarms, (long long)correct, (long long)s->lawful, (long long)s->declined);
   print_scores(s);
   if (s->broken > 0) printf("could not be judged: %lld trials\n", (long long)s->broken);
 }
