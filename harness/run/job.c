@@ -80,7 +80,7 @@ static void check_names(DflashJob *job) {
                    list.data != NULL ? list.data : "");
   dflash_text_free(&list);
   dflash_job_say(job, &error);
-  job->tally.bad_input += dflash_names_unmatched(&job->known, cases, 0, &length) != NULL;
+  if (dflash_names_unmatched(&job->known, cases, 0, &length) != NULL) dflash_job_bad_input(job, NULL, NULL, &error);
 }
 
 static int finish(DflashJob *job, uint64_t begin) {

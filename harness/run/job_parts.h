@@ -23,5 +23,7 @@ void dflash_job_settle_end(DflashJob *job, const DflashChildResult *result);
 void dflash_job_settle_case(DflashJob *job, DflashError *error);
 /* An error line, or with --allow-missing a warning where something is absent. Not the same line twice in a row. */
 void dflash_job_say(DflashJob *job, const DflashError *error);
+/* Counted and recorded. file NULL: of the command line; case_name NULL: the whole file. */
+void dflash_job_bad_input(DflashJob *job, const char *file, const char *case_name, const DflashError *error);
 
 #endif

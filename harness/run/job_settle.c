@@ -19,6 +19,13 @@ void dflash_job_say(DflashJob *job, const DflashError *error) {
   dflash_log(missing && job->options->allow_missing ? DFLASH_LOG_WARNING : DFLASH_LOG_ERROR, "%s", error->message);
 }
 
+void dflash_job_bad_input(DflashJob *job, const char *file, const char *case_name, const DflashError *error) {
+  cJSON *record = dflash_bad_input_record(file, case_name, error->message);
+  job->tally.bad_input++;
+  dflash_job_keep(job, record);
+  cJSON_Delete(record);
+}
+
 static cJSON *begin_record(const DflashJob *job, const char *type, const char *case_name, int outcome) {
   cJSON *record = cJSON_CreateObject();
   cJSON_AddStringToObject(record, "type", type);
@@ -102,7 +109,7 @@ void dflash_job_settle_case(DflashJob *job, DflashError *error) {
     close_next(job, outcome_of(error->status), error->message);
     return;
   }
-  job->tally.bad_input++;
+  dflash_job_bad_input(job, job->file, job->names[job->next], error);
   job->next++;
 }
 
@@ -114,7 +121,7 @@ void dflash_job_settle_refusal(DflashJob *job) {
       outcome_of(e->status) != DFLASH_OUTCOME_ERROR)
     dflash_job_say(job, e);
   if (is_bad_input(e->status)) {
-    job->tally.bad_input++;
+    dflash_job_bad_input(job, job->file, NULL, e);
     job->next = job->case_count;
   } else if (job->case_count == 0) {
     job->tally.now.failed++; /* not even a selection: memory was out */
@@ -130,7 +137,7 @@ static void blame_file(DflashJob *job, const char *how) {
   dflash_error_set(&error, DFLASH_INVALID_DATA, "%s: not a readable golden file: reading %s%s %s", job->file,
                    name != NULL ? "case " : "it", name != NULL ? name : "", how);
   dflash_job_say(job, &error);
-  job->tally.bad_input++;
+  dflash_job_bad_input(job, job->file, name, &error);
 }
 
 static void blame_backend(DflashJob *job, const DflashChildResult *result, char message[512]) {

@@ -30,6 +30,17 @@ int dflash_tally_exit(const DflashTally *t, int allow_missing) {
   return missing > 0 ? DFLASH_EXIT_SKIPPED : DFLASH_EXIT_NOTHING;
 }
 
+cJSON *dflash_bad_input_record(const char *file, const char *case_name, const char *message) {
+  cJSON *record = cJSON_CreateObject();
+  if (record == NULL) return NULL;
+  cJSON_AddStringToObject(record, "type", "bad_input");
+  if (file != NULL) cJSON_AddStringToObject(record, "file", file);
+  if (case_name != NULL) cJSON_AddStringToObject(record, "case", case_name);
+  cJSON_AddStringToObject(record, "outcome", dflash_outcome_name(DFLASH_OUTCOME_ERROR));
+  cJSON_AddStringToObject(record, "message", message);
+  return record;
+}
+
 cJSON *dflash_tally_record(const DflashTally *t, int exit, double elapsed_s) {
   cJSON *record = cJSON_CreateObject();
   if (record == NULL) return NULL;

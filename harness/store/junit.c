@@ -98,6 +98,7 @@ static void append_outcome(Junit *junit, const cJSON *record) {
   case DFLASH_OUTCOME_PASSED:
     return;
   case DFLASH_OUTCOME_SKIPPED:
+    if (dflash_field_true(record, "required")) break;
     junit->skipped++;
     append_element(&junit->cases, record, "skipped");
     return;
@@ -106,10 +107,10 @@ static void append_outcome(Junit *junit, const cJSON *record) {
     append_element(&junit->cases, record, "error");
     return;
   case DFLASH_OUTCOME_FAILED:
-    junit->failures++;
-    append_element(&junit->cases, record, "failure");
-    return;
+    break;
   }
+  junit->failures++;
+  append_element(&junit->cases, record, "failure");
 }
 
 static void append_test(Junit *junit, const cJSON *record, const char *mode, const char *name) {
@@ -190,6 +191,8 @@ static void append_record(Junit *junit, const cJSON *record) {
   if (dflash_record_is(record, "run")) append_run(junit, record);
   if (dflash_record_is(record, "verdict")) append_verdict(junit, record);
   if (dflash_record_is(record, "case")) append_test(junit, record, "", "case");
+  if (dflash_record_is(record, "bad_input"))
+    append_test(junit, record, "", dflash_field(record, "file") ? "read" : "command line");
 }
 
 static DflashStatus junit_record(void *self, const cJSON *record, DflashError *error) {
