@@ -52,6 +52,8 @@ int dflash_command_compare(int argc, char **argv) {
        DFLASH_ARGUMENT_TEXT, &a.profile, 0},
       {"case,c", "PATTERN", "cases to judge: names or shell patterns, joined by ','", DFLASH_ARGUMENT_TEXT, &o->cases,
        0},
+      {"require-all", NULL, "cases, stages and rows that are not in the file fail", DFLASH_ARGUMENT_FLAG,
+       &o->require_all, 0},
       {"timeout", "TIME", "end a file that reports no progress for this long (300s)", DFLASH_ARGUMENT_SECONDS,
        &o->timeout_s, 0},
       {"json", "FILE", "write JSON lines (docs/records.md)", DFLASH_ARGUMENT_TEXT, &o->json, 0},

@@ -14,6 +14,7 @@ typedef struct DflashCompareRun {
   DflashCandidate *candidate;
   DflashCaseRun run;
   DflashCandidateCase values;
+  DflashAbsent absent;
   DflashError error;
 } DflashCompareRun;
 

@@ -1,5 +1,6 @@
 #include "run/compare_run.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,8 +69,46 @@ static char *reproduce(const DflashCompareRun *compare, const DflashVerdict *fir
   return dflash_reproduce_command(&compare->options, &what);
 }
 
+static bool is_absent(const DflashCompareRun *compare, int32_t stage, int64_t layer) {
+  const DflashCandidateCase *v = &compare->values;
+  if (stage == DFLASH_STAGE_SELECT) return v->chosen == NULL && v->plain == NULL;
+  const DflashCandidateValue *value = dflash_compare_value(compare, stage, layer);
+  return value->data == NULL || value->count == 0;
+}
+
+static bool is_part(const DflashCompareRun *compare, int32_t stage, int64_t layer) {
+  const DflashCandidateCase *v = &compare->values;
+  if (stage == DFLASH_STAGE_SELECT) return v->chosen == NULL || v->plain == NULL;
+  const DflashCandidateValue *value = dflash_compare_value(compare, stage, layer);
+  return value->count < dflash_case_value(&compare->run.c, stage, layer)->rows;
+}
+
+/* Stages of the case in work that are asked for and not there; *parts: those that are there in part. */
+static int64_t count_absent(const DflashCompareRun *compare, int64_t *parts) {
+  int64_t absent = 0, layer;
+  int32_t stage;
+  *parts = 0;
+  for (int64_t i = 0; dflash_stage_walk(compare->session.geometry, i, &stage, &layer); i++) {
+    if (!dflash_case_selects(&compare->run, stage, layer) || !dflash_case_has(&compare->run, stage, layer)) continue;
+    bool whole = is_absent(compare, stage, layer);
+    absent += whole;
+    *parts += !whole && is_part(compare, stage, layer);
+  }
+  return absent;
+}
+
+/* NULL: nothing is missing, or may be. */
+static const char *describe_absent(const DflashCompareRun *compare, int64_t absent, int64_t parts, char text[96]) {
+  if (!compare->options.require_all || absent + parts == 0) return NULL;
+  size_t used = (size_t)snprintf(text, 96, "not in the file: %lld stage%s", (long long)absent, absent == 1 ? "" : "s");
+  if (parts > 0) snprintf(text + used, 96 - used, "; in part: %lld", (long long)parts);
+  return text;
+}
+
 static DflashStatus report(DflashCompareRun *compare, DflashError *error) {
-  char modes[32];
+  char modes[32], missing[96];
+  int64_t parts, absent = count_absent(compare, &parts);
+  compare->absent.stages += absent;
   const char *engine = dflash_candidate_text(compare->candidate, "engine");
   char *command = reproduce(compare, dflash_verdicts_first(&compare->run.verdicts));
   const DflashOfflineCase c = {.name = compare->run.c.name,
@@ -78,7 +117,8 @@ static DflashStatus report(DflashCompareRun *compare, DflashError *error) {
                                .device = "",
                                .profile = dflash_profile_name(compare->options.profile),
                                .inputs_hash = dflash_session_attribute(&compare->session, "inputs_hash"),
-                               .reproduce = command};
+                               .reproduce = command,
+                               .required = describe_absent(compare, absent, parts, missing)};
   DflashStatus status = dflash_offline_case(compare->offline, &c, &compare->run.verdicts, error);
   free(command);
   return status;
@@ -129,6 +169,43 @@ static DflashStatus check_inputs(const DflashCompareRun *compare, DflashError *e
                           own, golden);
 }
 
+static bool candidate_has(const DflashCompareRun *compare, const char *name) {
+  for (int64_t i = 0; i < dflash_candidate_case_count(compare->candidate); i++)
+    if (strcmp(dflash_candidate_case_name(compare->candidate, i), name) == 0) return true;
+  return false;
+}
+
+static DflashStatus report_absent_case(DflashCompareRun *compare, const char *name, DflashError *error) {
+  char modes[32];
+  const char *engine = dflash_candidate_text(compare->candidate, "engine");
+  const DflashVerdicts none = {0};
+  const DflashOfflineCase c = {.name = name,
+                               .modes = dflash_modes_text(compare->options.modes, modes),
+                               .backend = engine[0] != '\0' ? engine : "candidate",
+                               .device = "",
+                               .profile = dflash_profile_name(compare->options.profile),
+                               .inputs_hash = dflash_session_attribute(&compare->session, "inputs_hash"),
+                               .required = "not in the file"};
+  return dflash_offline_case(compare->offline, &c, &none, error);
+}
+
+/* The golden's cases that are asked for: how many the file has not. */
+static DflashStatus count_cases(DflashCompareRun *compare, DflashError *error) {
+  const DflashGolden *golden = compare->session.golden;
+  DflashStatus status = DFLASH_OK;
+  for (int64_t i = 0; status == DFLASH_OK && i < dflash_golden_case_count(golden); i++) {
+    const char *name = dflash_golden_case_name(golden, i);
+    if (compare->options.require_all) dflash_offline_known(compare->offline, name);
+    if (!dflash_glob_match(compare->options.cases, name)) continue;
+    compare->absent.of_cases++;
+    if (candidate_has(compare, name)) continue;
+    compare->absent.cases++;
+    if (compare->options.require_all) status = report_absent_case(compare, name, error);
+  }
+  dflash_offline_absent(compare->offline, &compare->absent);
+  return status;
+}
+
 static DflashStatus compare_cases(DflashCompareRun *compare, DflashError *error) {
   DflashStatus status = DFLASH_OK;
   for (int64_t i = 0; status == DFLASH_OK && i < dflash_candidate_case_count(compare->candidate); i++) {
@@ -139,7 +216,7 @@ static DflashStatus compare_cases(DflashCompareRun *compare, DflashError *error)
     if (status == DFLASH_OK && dflash_glob_match(compare->options.cases, name))
       status = compare_case(compare, i, index, error);
   }
-  return status;
+  return status == DFLASH_OK ? count_cases(compare, error) : status;
 }
 
 static DflashStatus compare_file(DflashOffline *offline, DflashError *error) {

@@ -151,7 +151,7 @@ static DflashStatus judge_case(DflashOffline *offline, const DflashDump *dump, i
     if (wanted && selected(offline->options, dflash_dump_at(dump, *at)))
       judge_entry(&verdicts, dflash_dump_at(dump, *at));
   const DflashVerdict *failure = dflash_verdicts_first(&verdicts);
-  if (failure != NULL) {
+  if (verdicts.count > 0 && failure != NULL) {
     const int64_t index = failure - verdicts.at;
     lead(&verdicts, index);
     first = judged_entry(offline->options, dump, begin, index);

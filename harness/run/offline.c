@@ -20,6 +20,7 @@ typedef struct Parent {
   DflashTally tally;
   DflashNames known;
   int64_t ran;
+  DflashAbsent absent;
   DflashError store_error;
 } Parent;
 
@@ -43,6 +44,24 @@ void dflash_offline_known(DflashOffline *offline, const char *case_name) {
 
 void dflash_offline_progress(DflashOffline *offline, const char *text) {
   send_and_delete(offline, named_record("progress", "text", text));
+}
+
+void dflash_offline_absent(DflashOffline *offline, const DflashAbsent *absent) {
+  cJSON *record = cJSON_CreateObject();
+  cJSON_AddStringToObject(record, "type", "absent");
+  cJSON_AddNumberToObject(record, "stages", (double)absent->stages);
+  cJSON_AddNumberToObject(record, "cases", (double)absent->cases);
+  cJSON_AddNumberToObject(record, "of_cases", (double)absent->of_cases);
+  send_and_delete(offline, record);
+}
+
+/* Right as far as it goes, which is not far enough. */
+static void fail_required(cJSON *record, const char *what) {
+  cJSON_DeleteItemFromObject(record, "outcome");
+  cJSON_DeleteItemFromObject(record, "message");
+  cJSON_AddStringToObject(record, "outcome", dflash_outcome_name(DFLASH_OUTCOME_NOT_RUN));
+  cJSON_AddStringToObject(record, "message", what);
+  cJSON_AddBoolToObject(record, "required", true);
 }
 
 static void identify(const DflashOffline *offline, const DflashOfflineCase *c, cJSON *record) {
@@ -71,6 +90,8 @@ DflashStatus dflash_offline_case(DflashOffline *offline, const DflashOfflineCase
   cJSON *record = dflash_case_record(verdicts, c->name, c->modes, offline->options->allow_missing);
   if (record != NULL && c->reproduce != NULL && dflash_verdicts_first(verdicts) != NULL)
     cJSON_AddStringToObject(record, "reproduce", c->reproduce);
+  if (record != NULL && c->required != NULL && dflash_verdicts_first(verdicts) == NULL)
+    fail_required(record, c->required);
   if (record != NULL) cJSON_AddNumberToObject(record, "elapsed_s", (double)(dflash_clock_ns() - offline->begun) * 1e-9);
   offline->begun = dflash_clock_ns();
   return send(offline, c, record, error);
@@ -101,6 +122,13 @@ static void keep(Parent *p, cJSON *record) {
   if (dflash_store_record(p->store, record, &error) != DFLASH_OK) p->store_error = error;
 }
 
+static void keep_bad_input(Parent *p, const char *file, const char *message) {
+  cJSON *record = dflash_bad_input_record(file, NULL, message);
+  p->tally.bad_input++;
+  keep(p, record);
+  cJSON_Delete(record);
+}
+
 static bool begins_with(const char *message, const char *file) {
   return file != NULL && strncmp(message, file, strlen(file)) == 0;
 }
@@ -112,9 +140,24 @@ static void refuse(Parent *p, DflashStatus status, const char *message) {
   if (status == DFLASH_UNSUPPORTED || status == DFLASH_UNAVAILABLE)
     dflash_tally_case(&p->tally.now, DFLASH_OUTCOME_UNSUPPORTED);
   else if (dflash_status_exit(status) == DFLASH_EXIT_BAD_INPUT)
-    p->tally.bad_input++;
+    keep_bad_input(p, p->file, message);
   else
     dflash_tally_case(&p->tally.now, DFLASH_OUTCOME_ERROR);
+}
+
+static int64_t count_in(const cJSON *record, const char *name) {
+  double value = cJSON_GetNumberValue(cJSON_GetObjectItem(record, name));
+  return value >= 0 && value < 0x1p53 ? (int64_t)value : 0;
+}
+
+static void tally_case(Parent *p, const cJSON *record) {
+  p->ran++;
+  if (cJSON_IsTrue(cJSON_GetObjectItem(record, "required"))) {
+    p->tally.now.cases++;
+    p->tally.now.failed++;
+  } else {
+    dflash_tally_case(&p->tally.now, dflash_outcome_find(text_of(record, "outcome")));
+  }
 }
 
 static int take(void *context, cJSON *record) {
@@ -127,9 +170,12 @@ static int take(void *context, cJSON *record) {
   } else if (strcmp(type, "refused") == 0) {
     double status = cJSON_GetNumberValue(cJSON_GetObjectItem(record, "status"));
     refuse(p, status >= 0 && status < 100 ? (DflashStatus)status : DFLASH_INTERNAL, text_of(record, "message"));
+  } else if (strcmp(type, "absent") == 0) {
+    p->absent.stages += count_in(record, "stages");
+    p->absent.cases += count_in(record, "cases");
+    p->absent.of_cases += count_in(record, "of_cases");
   } else {
-    if (strcmp(type, "case") == 0) dflash_tally_case(&p->tally.now, dflash_outcome_find(text_of(record, "outcome")));
-    p->ran += strcmp(type, "case") == 0;
+    if (strcmp(type, "case") == 0) tally_case(p, record);
     dflash_progress_done();
     keep(p, record);
   }
@@ -154,11 +200,13 @@ static void check_names(Parent *p) {
   const char *word = dflash_names_unmatched(&p->known, p->options->cases, p->ran == 0, &length);
   if (word == NULL) return;
   DflashText list = {0};
+  DflashError error;
   dflash_names_list(&p->known, &list);
-  dflash_log(DFLASH_LOG_ERROR, "no case matches '%.*s'; there are: %s", length, word,
-             list.data != NULL ? list.data : "");
+  dflash_error_set(&error, DFLASH_INVALID_ARGUMENT, "no case matches '%.*s'; there are: %s", length, word,
+                   list.data != NULL ? list.data : "");
   dflash_text_free(&list);
-  p->tally.bad_input += dflash_names_unmatched(&p->known, p->options->cases, 0, &length) != NULL;
+  dflash_log(DFLASH_LOG_ERROR, "%s", error.message);
+  if (dflash_names_unmatched(&p->known, p->options->cases, 0, &length) != NULL) keep_bad_input(p, NULL, error.message);
 }
 
 static int judge_all(Parent *p, int64_t file_count, DflashError *error) {
@@ -172,6 +220,11 @@ static int judge_all(Parent *p, int64_t file_count, DflashError *error) {
   check_names(p);
   int result = dflash_tally_exit(&p->tally, p->options->allow_missing);
   cJSON *summary = dflash_tally_record(&p->tally, result, (double)(dflash_clock_ns() - begin) * 1e-9);
+  if (summary != NULL && p->absent.of_cases > 0) {
+    cJSON_AddNumberToObject(summary, "absent_stages", (double)p->absent.stages);
+    cJSON_AddNumberToObject(summary, "absent_cases", (double)p->absent.cases);
+    cJSON_AddNumberToObject(summary, "golden_cases", (double)p->absent.of_cases);
+  }
   keep(p, summary);
   cJSON_Delete(summary);
   return result;

@@ -31,7 +31,16 @@ void dflash_offline_progress(DflashOffline *offline, const char *text);
 typedef struct DflashOfflineCase {
   const char *name, *modes, *backend, *device, *profile;
   const char *inputs_hash, *reproduce; /* may be NULL */
+  const char *required;                /* what is not there and fails a case that is right otherwise; NULL: nothing */
 } DflashOfflineCase;
+/* What was asked for and a file has not. */
+typedef struct DflashAbsent {
+  int64_t stages;          /* of the cases that it has: stages and layers */
+  int64_t cases, of_cases; /* of the golden's cases */
+} DflashAbsent;
+/* Of this file, for the summary. */
+void dflash_offline_absent(DflashOffline *offline, const DflashAbsent *absent);
+
 /* All verdicts of a case, then its record. */
 DflashStatus dflash_offline_case(DflashOffline *offline, const DflashOfflineCase *c, const DflashVerdicts *verdicts,
                                  DflashError *error);

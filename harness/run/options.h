@@ -39,6 +39,7 @@ typedef struct DflashRunOptions {
   const char *dump;   /* verify: file for the values that fail; NULL: none */
   int64_t dump_limit; /* bytes of values at most */
   const char *golden; /* compare: what the files are judged by */
+  int require_all;    /* compare: what a file has not fails */
   /* bench */
   double confidence, budget_s;
   int64_t warmup, max_samples;

@@ -61,6 +61,14 @@ static void print_model(DflashConsole *console, const cJSON *record) {
   free(line);
 }
 
+/* What compare's files lack. */
+static void print_absent(const DflashConsole *console, const cJSON *record) {
+  double stages = dflash_field_number(record, "absent_stages"), cases = dflash_field_number(record, "absent_cases");
+  double all = dflash_field_number(record, "golden_cases");
+  if (stages > 0) fprintf(console->file, "; %.0f stage%s not in the file", stages, stages == 1 ? "" : "s");
+  if (cases > 0) fprintf(console->file, "; %.0f of %.0f cases not in the file", cases, all);
+}
+
 static void print_summary(const DflashConsole *console, const cJSON *record) {
   static const char *const counts[] = {"passed", "failed", "skipped", "not_run", "resumed", "bad_input"};
   char elapsed[DFLASH_UNITS_MAX];
@@ -77,6 +85,7 @@ static void print_summary(const DflashConsole *console, const cJSON *record) {
     fprintf(console->file, "%s%.0f %.*s%s%s", between, count, word, counts[i], gap ? " " : "", gap ? gap + 1 : "");
     between = ", ";
   }
+  print_absent(console, record);
   fprintf(console->file, "; %s; exit status %.0f\n",
           dflash_show_seconds(dflash_field_number(record, "elapsed_s"), elapsed), dflash_field_number(record, "exit"));
 }

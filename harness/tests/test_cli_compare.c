@@ -130,6 +130,55 @@ static void test_what_is_absent_is_not_passed(void **state) {
   cJSON_Delete(compare(4, "--stage mlp.up")); /* nothing that is asked for is there */
 }
 
+/* The summary counts it; --require-all makes it fail. */
+static void test_what_is_absent_is_counted(void **state) {
+  (void)state;
+  hid_t file = create();
+  copy_stage(file, "/cases/main/stages/attn.norm/0");
+  copy_stage(file, "/cases/main/stages/attn.norm/1");
+  H5Fclose(file);
+  Program p = program("compare t.h5 c.h5 --stage attn.norm,attn.q,final.norm");
+  expect_status(&p, 0);
+  expect_contains(&p, p.out, "; 3 stages not in the file; 2 of 3 cases not in the file; ");
+  program_close(&p);
+  p = program("compare t.h5 c.h5 --stage attn.norm --case main");
+  expect_status(&p, 0);
+  if (strstr(p.out, "not in the file") != NULL) fail_msg("%s", p.out);
+  program_close(&p);
+  expect_run(0, "compare t.h5 c.h5 -q --require-all --stage attn.norm --case main");
+  expect_run(1, "compare t.h5 c.h5 -q --require-all --stage attn.norm --case cut");
+  expect_run(0, "compare t.h5 t.h5 -q --require-all");
+  cJSON *records = compare(1, "--stage attn.norm,attn.q --require-all --junit r.xml");
+  assert_string_equal(text_in(case_of(records, "cut"), "outcome"), "not run");
+  assert_string_equal(text_in(case_of(records, "cut"), "message"), "not in the file");
+  assert_string_equal(text_in(case_of(records, "main"), "outcome"), "not run");
+  assert_string_equal(text_in(case_of(records, "main"), "message"), "not in the file: 2 stages");
+  assert_int_equal(number_in(last_record(records), "failed"), 3);
+  cJSON_Delete(records);
+  size_t size;
+  char *xml = read_whole("r.xml", &size);
+  assert_non_null(strstr(xml, " failures=\"3\" errors=\"0\""));
+  free(xml);
+}
+
+/* A report is no greener than the exit status. */
+static void test_what_cannot_be_read_is_an_error_in_junit(void **state) {
+  (void)state;
+  static const char *const runs[] = {"compare t.h5 none.h5", "compare t.h5 t.h5 --case main,nothing",
+                                     "verify none.h5 t.h5 --backend reference --mode alone --case main"};
+  for (int i = 0; i < 3; i++) {
+    size_t size;
+    Program p = program("%s -q --junit r.xml", runs[i]);
+    expect_status(&p, 2);
+    program_close(&p);
+    char *xml = read_whole("r.xml", &size);
+    assert_non_null(strstr(xml, " failures=\"0\" errors=\"1\""));
+    assert_non_null(strstr(xml, i == 1 ? "name=\"command line\"" : "classname=\"none_h5\" name=\"read\""));
+    assert_non_null(strstr(xml, i == 1 ? "no case matches" : "none.h5: cannot open"));
+    free(xml);
+  }
+}
+
 /* Its own inputs are right, so it is the first, in both modes; what follows is inherited. */
 static void test_a_transposed_stage_is_named(void **state) {
   (void)state;
@@ -517,16 +566,20 @@ static void test_the_example_in_python(void **state) {
     print_message("no h5py for /usr/bin/python3 (ci/setup installs python3-h5py)\n");
     skip();
   }
-  write_example("python",
-                "\n\nwith h5py.File('t.h5', 'r') as f:\n"
-                "    norm = f['cases/main/stages/attn.norm/0'][()]\n"
-                "    kernel = f['cases/main/stages/attn.kernel/0'][()]\n"
-                "    conv = f['cases/main/stages/attn.conv_in/0'][()]\n"
-                "bits = kernel.view(np.uint32)\n"
-                "write_values('c.h5', 'main', 'attn.norm/0', norm[[4, 1]], rows=[4, 1])\n"
-                "write_values('c.h5', 'main', 'attn.kernel/0', (bits + 0x7fff + (bits >> 16 & 1) >> 16).astype('u2'))\n"
-                "write_values('c.h5', 'main', 'attn.conv_in/0', conv.astype(np.float16))\n",
-                "example.py");
+  write_example(
+      "python",
+      "\n\nwith h5py.File('t.h5', 'r') as f:\n"
+      "    norm = f['cases/main/stages/attn.norm/0'][()]\n"
+      "    kernel = f['cases/main/stages/attn.kernel/0'][()]\n"
+      "    conv = f['cases/main/stages/attn.conv_in/0'][()]\n"
+      "    arrays = {n: f['cases/main/' + n][()] for n in ('output/chosen', 'output/plain', 'context_state/k/0')}\n"
+      "new_file('c.h5', 't.h5')\n"
+      "write_values('c.h5', 'main', 'attn.norm/0', norm * 2)\n"
+      "write_values('c.h5', 'main', 'attn.norm/0', norm[[4, 1]], rows=[4, 1])\n"
+      "write_values('c.h5', 'main', 'attn.kernel/0', bf16_bits(kernel))\n"
+      "write_arrays('c.h5', 'main', arrays)\n"
+      "write_values('c.h5', 'main', 'attn.conv_in/0', conv.astype(np.float16))\n",
+      "example.py");
   const char script[] = "/usr/bin/python3 example.py\n";
   write_whole("run.sh", script, strlen(script));
   remove("c.h5");
@@ -535,6 +588,8 @@ static void test_the_example_in_python(void **state) {
   expect_outcome(records, "chain", "attn.norm", 0, "pass");
   expect_outcome(records, "chain", "attn.kernel", 0, "pass");
   expect_outcome(records, "chain", "attn.conv_in", 0, "pass");
+  expect_outcome(records, "chain", "select", -1, "pass");
+  expect_outcome(records, "chain", "context_state.k", 0, "pass");
   assert_string_equal(text_in(case_of(records, "main"), "backend"), "my-engine");
   cJSON_Delete(records);
 }
@@ -543,6 +598,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_golden_s_own_values_pass),
       cmocka_unit_test(test_what_is_absent_is_not_passed),
+      cmocka_unit_test(test_what_is_absent_is_counted),
+      cmocka_unit_test(test_what_cannot_be_read_is_an_error_in_junit),
       cmocka_unit_test(test_a_transposed_stage_is_named),
       cmocka_unit_test(test_a_part_of_the_rows),
       cmocka_unit_test(test_narrow_storage),
