@@ -82,7 +82,7 @@ static DflashStatus check_layer(const DflashCaseRun *run, const Held *held, Dfla
   DflashStatus status = b->span(sequence, layer, &first, &len, &kept, error);
   if (status != DFLASH_OK) return status;
   if (first + len != end)
-    return dflash_error_set(error, DFLASH_INTERNAL, "the context ends at %lld; right: %lld", (long long)(first + len),
+    return dflash_error_set(error, DFLASH_INTERNAL, "the context ends at %lld; right: %lld", (long long)first + len,
                             (long long)end);
   kept = kept > from ? kept : from;
   int64_t rows = end - kept;
@@ -97,7 +97,7 @@ static DflashStatus check_layer(const DflashCaseRun *run, const Held *held, Dfla
                       dflash_guarded_damage(own[i]));
     if (!dflash_outcome_is_failure(value.outcome)) continue;
     dflash_verdict_note(verdict, value.outcome, "%s of layer %lld is wrong at position %lld, %s", i == 0 ? "K" : "V",
-                        (long long)layer, (long long)(kept + value.comparison.worst_row), value.comparison.pattern);
+                        (long long)layer, (long long)kept + value.comparison.worst_row, value.comparison.pattern);
     return DFLASH_OK;
   }
   return status;

@@ -14,11 +14,17 @@ bool dflash_lend(DflashLoan *loan, const float *data, size_t count) {
   return true;
 }
 
+/* Bits, not values: a NaN that stays is no change, a zero that changes its sign is one. */
+static bool same_bits(const float *a, const float *b, size_t count) {
+  const void *left = a, *right = b;
+  return memcmp(left, right, count * sizeof *a) == 0;
+}
+
 long long dflash_loan_return(DflashLoan *loan) {
   long long changed = -1;
-  if (loan->copy != NULL && memcmp(loan->copy, loan->own, loan->count * sizeof *loan->copy) != 0)
+  if (loan->copy != NULL && !same_bits(loan->copy, loan->own, loan->count))
     for (size_t i = 0; changed < 0 && i < loan->count; i++)
-      if (memcmp(&loan->copy[i], &loan->own[i], sizeof *loan->copy) != 0) changed = (long long)i;
+      if (!same_bits(&loan->copy[i], &loan->own[i], 1)) changed = (long long)i;
   free(loan->copy);
   *loan = (DflashLoan){0};
   return changed;

@@ -67,7 +67,7 @@ static DflashStatus make(DflashSelfGoldens *goldens, DflashSelfGolden *golden, D
 
 static DflashSelfGolden *add(DflashSelfGoldens *goldens) {
   void *array = goldens->at;
-  if (!grow(&array, goldens->count, &goldens->capacity, sizeof *goldens->at)) return NULL;
+  if (!grow(&array, goldens->count, &goldens->capacity, sizeof(void *))) return NULL;
   goldens->at = array;
   DflashSelfGolden *golden = calloc(1, sizeof *golden);
   if (golden != NULL) goldens->at[goldens->count++] = golden;

@@ -12,7 +12,7 @@
 #include "run/selftest_parts.h"
 
 static DflashStatus take_selected(DflashSelfTest *test, const DflashCatalogue *catalogue, DflashError *error) {
-  test->defects = calloc((size_t)catalogue->count + 1, sizeof *test->defects);
+  test->defects = calloc((size_t)catalogue->count + 1, sizeof(void *));
   if (test->defects == NULL) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for a catalogue");
   for (uint32_t i = 0; i < catalogue->count; i++)
     if (dflash_glob_match(test->options->defects, catalogue->defects[i]->id))

@@ -129,6 +129,7 @@ static void alone_tokens(DflashCaseRun *run, DflashSequence *sequence, DflashSta
   else
     dflash_case_judge_tokens(run, verdict, &buffers, &run->c.tokens, call->inputs[0], NULL, call->inputs[1], false);
   judge_written(run, verdict, call, written);
+  call->tokens = NULL;
   dflash_token_buffers_close(&buffers);
 }
 
