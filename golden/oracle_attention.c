@@ -56,6 +56,7 @@ static void gather(const DflashOracleCall *call, DflashHead *head, int64_t row, 
   head->context = end - begin;
   head->q = call->inputs[0] + q;
   head->half = call->half;
+  head->codes = call->profile == DFLASH_PROFILE_I8;
   head->q_sigma = at(sigmas[0], q);
 }
 

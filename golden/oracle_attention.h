@@ -15,6 +15,7 @@ typedef struct DflashHead {
   int64_t context;                            /* so many keys are of the context; the others are the block's rows */
   const double *likeness;                     /* [rows] of the block's v; NULL: its rows have no errors */
   double *mix;                                /* [dim] */
+  bool codes;                                 /* profile i8: scores may be off by much */
   const struct DflashHalf *half;              /* in profiles of 16 bits, else NULL */
 } DflashHead;
 

@@ -75,8 +75,20 @@ static void add_shared(const DflashHead *head, const Channels *sums, int64_t j, 
 
 static double square(double x) { return x * x; }
 
+/* Where moved codes put a score off by much, a weight changes by more than its derivative tells: the secant at ten
+ * deviations, what q's errors do to this score included. Relative to p. */
+static double far_variance(const DflashHead *head, double p, int64_t j, double inherited) {
+  enum { DEVIATIONS = 10 };
+  double q = head->q_sigma ? dflash_dot_squares(head->q_sigma, head->k[j], head->dim) : 0;
+  double far = DEVIATIONS * sqrt(inherited + head->scale * head->scale * q);
+  double grown = dflash_oracle_exp(fmin(far, 300));
+  double change = grown / (1 - p + p * grown) - 1; /* of p, in units of p */
+  return fmax(inherited, square(change / DEVIATIONS));
+}
+
 static void add_key(DflashHeadScale *s, const DflashHead *head, const Channels *sums, int64_t j) {
   double p = head->p[j], own = s->score_own[j], inherited = s->score_inherited[j];
+  if (head->codes && inherited > 0) inherited = far_variance(head, p, j, inherited);
   const float *v = head->v[j], *sigma = head->v_sigma[j];
   double like = head->likeness && j >= head->context ? head->likeness[j - head->context] : 0;
   if (like > 0) add_shared(head, sums, j, like, sqrt(inherited));

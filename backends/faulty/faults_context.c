@@ -1,5 +1,6 @@
 /* Faults of the context: from taps to rows of K and V, their positions, and what is held when. */
 #include "backends/faulty/faults_context.h"
+#include "backends/faulty/faults_rounds.h"
 
 #define ABOUT(id_, kind_, stage_, about_, origin_, goldens_, exposed_by_) \
   .defect = {.id = (id_),                                                 \
@@ -136,4 +137,9 @@ const Fault faults_context[] = {
     {ABOUT("load-rows-missing", "bookkeeping", "load", "a loaded context counts, but its rows are not written",
            "D119 vllm-project/vllm#47930", "tiny/main small/rewind", "a loaded context"),
      .load = fault_load_rows_missing},
+    {ABOUT(
+         "context-of-first-block", "bookkeeping", "rounds",
+         "the context's length is that of the sequence's first block, as in a captured graph: later rows are not seen",
+         "D059 gittensor-ai-lab/sparkinfer#714", "tiny/main small/rewind", "a block, rows, another block"),
+     .visible = fault_visible_first_length},
     {.defect = {.id = NULL}}};

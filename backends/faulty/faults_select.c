@@ -1,5 +1,6 @@
 /* Faults of the selection. */
 #include "backends/faulty/faults_select.h"
+#include "backends/faulty/faults_rounds.h"
 
 #define SELECT_KEEPS "candidate_selector.predecessor_codebook,candidate_selector.successor_codebook"
 
@@ -249,4 +250,8 @@ const Fault faults_select[] = {
     {.defect = {FAULT_DEFECT("topk-first-id", "memory", "select", "tiny/main", "D109 Anbeeld/beellama.cpp#88",
                              "only the first candidate of a row is written", "two candidates")},
      .stage = fault_tokens_first_id},
+    {.defect = {FAULT_DEFECT("walk-without-lists", "selection", "uncaptured", "tiny/main", "generic",
+                             "where no candidates are asked for, every row's own top token is chosen",
+                             "a block that is asked for tokens alone")},
+     .block = fault_block_without_lists},
     {.defect = {.id = NULL}}};

@@ -224,3 +224,35 @@ void dflash_law_let_go(DflashCaseRun *run, DflashProduct *again) {
   run->session->backend->sequence_close(sequence);
   free(held.taps);
 }
+
+/* As little of a block as there is, at another anchor. Its result is nobody's concern, but what it leaves behind is. */
+static DflashStatus small_block(const DflashCaseRun *run, DflashSequence *sequence, int64_t anchor_pos,
+                                DflashProduct *again, DflashError *error) {
+  DflashBlockCall call = {.struct_size = sizeof call,
+                          .anchor_pos = anchor_pos,
+                          .anchor_token = run->c.anchor_token,
+                          .rows = 2,
+                          .n_draft = 1,
+                          .head_width = run->c.sizes.head_width,
+                          .tokens = &again->tokens.tokens};
+  DflashStatus status = dflash_case_block(run, sequence, &call, error);
+  return status == DFLASH_NONFINITE ? DFLASH_OK : status;
+}
+
+void dflash_law_rounds(DflashCaseRun *run, DflashProduct *again) {
+  Held held;
+  if (!held_open(run, &held)) return;
+  DflashVerdict *verdict = dflash_law_begin(run, DFLASH_MODE_CHAIN, "rounds");
+  DflashSequence *sequence = NULL;
+  DflashError error = {0};
+  int64_t last = held.len - held.loaded < 3 ? held.len - held.loaded : 3, before = held.len - last;
+  DflashStatus status = begin(run, &held, &sequence, &error);
+  if (status == DFLASH_OK) status = push(run, &held, sequence, held.loaded, before, held.len, &error);
+  if (status == DFLASH_OK) status = small_block(run, sequence, held.first + before, again, &error);
+  if (status == DFLASH_OK) status = push(run, &held, sequence, before, held.len, last, &error);
+  if (status == DFLASH_OK) status = check(run, &held, sequence, held.first, again, verdict, &error);
+  finish(verdict, status, &error, "a small block, the last rows, then the block",
+         "blocks between pushes leave no trace");
+  run->session->backend->sequence_close(sequence);
+  free(held.taps);
+}

@@ -11,6 +11,31 @@
 #include "base/text.h"
 #include "run/selftest_parts.h"
 
+/* A catalogue is foreign: what an entry must have is looked at before any of it runs. */
+static const char *entry_fault(const DflashDefect *d) {
+  if (d == NULL || d->struct_size < sizeof *d) return "it is no entry of this version";
+  if (d->id == NULL || d->kind == NULL || d->about == NULL || d->origin == NULL)
+    return "it lacks id, kind, about or origin";
+  if (d->goldens == NULL || d->goldens[0] == '\0') return "it names no golden";
+  if (!d->lawful && d->stage == NULL) return "it names no stage";
+  if (d->repeat < 0 || !(d->timeout_s >= 0)) return "repeat and timeout_s must be 0 or more";
+  if (d->profile < 0 || d->profile >= DFLASH_PROFILE_COUNT) return "its profile is none";
+  return NULL;
+}
+
+static DflashStatus check_entries(const DflashCatalogue *catalogue, DflashError *error) {
+  enum { ENTRIES_MOST = 1 << 16 };
+  if (catalogue->defects == NULL || catalogue->count == 0 || catalogue->count > ENTRIES_MOST)
+    return dflash_error_set(error, DFLASH_INVALID_DATA, "a catalogue of %u defects; valid: 1 to %d", catalogue->count,
+                            ENTRIES_MOST);
+  for (uint32_t i = 0; i < catalogue->count; i++) {
+    const char *fault = entry_fault(catalogue->defects[i]);
+    if (fault != NULL)
+      return dflash_error_set(error, DFLASH_INVALID_DATA, "entry %u of the catalogue is not usable: %s", i, fault);
+  }
+  return DFLASH_OK;
+}
+
 static DflashStatus take_selected(DflashSelfTest *test, const DflashCatalogue *catalogue, DflashError *error) {
   test->defects = calloc((size_t)catalogue->count + 1, sizeof(void *));
   if (test->defects == NULL) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for a catalogue");
@@ -33,7 +58,8 @@ DflashStatus dflash_self_catalogue(DflashSelfTest *test, DflashError *error) {
   if (catalogue == NULL || catalogue->struct_size < sizeof *catalogue)
     return dflash_error_set(error, DFLASH_UNSUPPORTED, "backend %s has no catalogue of defects (symbol %s)", o->backend,
                             DFLASH_CATALOGUE_SYMBOL);
-  return take_selected(test, catalogue, error);
+  status = check_entries(catalogue, error);
+  return status == DFLASH_OK ? take_selected(test, catalogue, error) : status;
 }
 
 static void set_option(DflashRunOptions *o, const char *key, const char *value) {

@@ -151,6 +151,17 @@ static int exit_of(const Sweep *sweep) {
 
 /* ---- the run ---- */
 
+/* Scores are written over an older file of scores, and over nothing else. */
+static DflashStatus check_scores_file(const char *path, DflashError *error) {
+  FILE *file = fopen(path, "re");
+  if (file == NULL) return DFLASH_OK;
+  int first = fgetc(file);
+  fclose(file);
+  if (first == EOF || first == '{') return DFLASH_OK;
+  return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "%s: holds something else than scores: not written over",
+                          path);
+}
+
 static DflashStatus open_files(Sweep *sweep, DflashError *error) {
   const DflashSweepOptions *o = sweep->options;
   DflashStoreOptions store = {.json_path = o->run->json};
@@ -159,6 +170,8 @@ static DflashStatus open_files(Sweep *sweep, DflashError *error) {
     if (status != DFLASH_OK) return status;
   }
   if (o->scores == NULL) return DFLASH_OK;
+  DflashStatus status = check_scores_file(o->scores, error);
+  if (status != DFLASH_OK) return status;
   sweep->scores = fopen(o->scores, "we");
   if (sweep->scores == NULL) return dflash_error_set(error, DFLASH_IO, "%s: cannot open", o->scores);
   return DFLASH_OK;

@@ -142,25 +142,29 @@ DflashStatus dflash_law_block(DflashCaseRun *run, DflashSequence *sequence, Dfla
   dflash_token_buffers_poison(&again->tokens);
   dflash_guarded_poison(&again->logits);
   dflash_guarded_poison(&again->selector);
+  DflashTokens bare = {
+      .struct_size = sizeof bare, .chosen = again->tokens.tokens.chosen, .plain = again->tokens.tokens.plain};
   DflashBlockCall call = {.struct_size = sizeof call,
                           .anchor_pos = run->c.anchor_pos,
                           .anchor_token = run->c.anchor_token,
                           .rows = run->c.sizes.rows,
                           .n_draft = run->c.sizes.n_draft,
                           .head_width = run->c.sizes.head_width,
-                          .tokens = &again->tokens.tokens,
+                          .tokens = outputs ? &again->tokens.tokens : &bare,
                           .logits = outputs ? again->logits.data : NULL,
                           .selector_hidden = outputs ? again->selector.data : NULL};
   return dflash_case_block(run, sequence, &call, error);
 }
 
 /* Tokens equal to the captured block's, or right by themselves. */
-static void judge_tokens(DflashCaseRun *run, DflashVerdict *verdict, const DflashProduct *again) {
+static void judge_tokens(DflashCaseRun *run, DflashVerdict *verdict, const DflashProduct *again, bool outputs) {
   const DflashValue *logits = dflash_case_value(&run->c, DFLASH_STAGE_HEAD_LOGITS, 0);
-  if (dflash_token_buffers_equal(&run->product.tokens, &again->tokens))
+  DflashTokenBuffers got = again->tokens; /* a view: what was not asked for is not there */
+  if (!outputs) got.tokens.candidates = NULL, got.tokens.scores = NULL;
+  if (outputs && dflash_token_buffers_equal(&run->product.tokens, &again->tokens))
     dflash_verdict_note(verdict, DFLASH_OUTCOME_PASS, "the same tokens and scores");
   else
-    dflash_case_judge_tokens(run, verdict, &again->tokens, &run->c.tokens, logits->data, logits->chain,
+    dflash_case_judge_tokens(run, verdict, &got, &run->c.tokens, logits->data, logits->chain,
                              dflash_case_value(&run->c, DFLASH_STAGE_SELECTOR_HIDDEN, 0)->data, true);
 }
 
@@ -184,7 +188,7 @@ static void judge_outputs(DflashCaseRun *run, DflashVerdict *verdict, const Dfla
 void dflash_law_judge(DflashCaseRun *run, DflashVerdict *verdict, const DflashProduct *again, bool outputs,
                       const char *what) {
   if (judge_damage(run, verdict, again)) return;
-  judge_tokens(run, verdict, again);
+  judge_tokens(run, verdict, again, outputs);
   if (outputs && !dflash_outcome_is_failure(verdict->outcome)) judge_outputs(run, verdict, again, what);
 }
 
@@ -207,7 +211,22 @@ static void judge_uncaptured(DflashCaseRun *run, DflashProduct *again) {
   s->backend->sequence_close(plain);
 }
 
-/* Context given directly is held as it was given. */
+/* A block that sees what was loaded. */
+static void block_after_load(DflashCaseRun *run, DflashSequence *sequence, DflashVerdict *verdict,
+                             DflashProduct *again) {
+  DflashError error = {0};
+  DflashStatus status = dflash_law_block(run, sequence, again, true, &error);
+  if (status == DFLASH_OK)
+    dflash_law_judge(run, verdict, again, true, "on the loaded context");
+  else if (status == run->block_error.status)
+    dflash_verdict_note(verdict, DFLASH_OUTCOME_PASS, "held as loaded; the block fails as before");
+  else
+    dflash_verdict_note(verdict, DFLASH_OUTCOME_ERROR, "a block on the loaded context: %s", error.message);
+  if (!dflash_outcome_is_failure(verdict->outcome) && status == DFLASH_OK)
+    dflash_verdict_note(verdict, verdict->outcome, "held as loaded, and seen by a block");
+}
+
+/* Context given directly is held as it was given, and a block sees it. */
 static void judge_load(DflashCaseRun *run, DflashProduct *again) {
   DflashSession *s = run->session;
   DflashVerdict *verdict = law(run, "load");
@@ -232,7 +251,7 @@ static void judge_load(DflashCaseRun *run, DflashProduct *again) {
     dflash_verdict_note(verdict, DFLASH_OUTCOME_MISMATCH, "layer %lld does not hold the rows that were loaded",
                         (long long)bad);
   else
-    dflash_verdict_note(verdict, DFLASH_OUTCOME_PASS, "held as loaded");
+    block_after_load(run, sequence, verdict, again);
   s->backend->sequence_close(sequence);
 }
 
@@ -241,6 +260,7 @@ static void judge_chain_laws(DflashCaseRun *run, DflashProduct *again) {
   if (run->block_error.status != DFLASH_OK) return;
   dflash_law_pushes(run, again);
   dflash_law_rewind(run, again);
+  dflash_law_rounds(run, again);
   dflash_law_let_go(run, again);
   dflash_law_cut(run);
 }
