@@ -181,6 +181,7 @@ static void judge_outputs(DflashCaseRun *run, DflashVerdict *verdict, const Dfla
     if (!dflash_outcome_is_failure(value.outcome)) continue;
     dflash_verdict_note(verdict, value.outcome, "%s of a block %s: %s", dflash_stage_row(stages[i])->name, what,
                         value.comparison.place);
+    verdict->comparison.score = value.comparison.score;
     return;
   }
 }
