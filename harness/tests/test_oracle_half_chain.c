@@ -155,7 +155,7 @@ static void check_rows(const Drawn *drawn, int32_t profile, const char *mode, co
     snprintf(what, sizeof what, "%s%s, %s: %s", profile_names[profile], drawn->name, mode,
              dflash_stage_row(stage)->name);
     /* sharp attention has few sources of error, which count more than what a single run shows */
-    row_check(what, &rows[stage], strstr(drawn->name, "sharp") != NULL ? 0.1 : 0.2);
+    row_check(what, &rows[stage], strstr(drawn->name, "sharp") != NULL ? 0.05 : 0.2);
   }
 }
 
