@@ -7,6 +7,7 @@ static int plain_blocks;
 static DflashStatus open_sequence(DflashModel *model, const DflashSequenceDesc *desc, DflashSequence **sequence,
                                   DflashError *error) {
   DflashStatus status = reference_backend.sequence_open(model, desc, sequence, error);
+  if (status == DFLASH_OK && *sequence == plain) plain = NULL; /* the memory of one that was closed */
   if (status == DFLASH_OK && (desc->flags & DFLASH_SEQUENCE_CAPTURE) == 0) {
     plain = *sequence;
     plain_blocks = 0;
