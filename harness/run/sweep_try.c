@@ -1,5 +1,4 @@
 #include "compare/compare.h"
-#include "golden/oracle.h"
 #include "run/sweep_parts.h"
 #include "time/clock.h"
 
@@ -13,19 +12,6 @@ static void close_cases(Cases *cases) {
   for (int64_t i = 0; i < cases->count; i++) dflash_case_close(&cases->at[i]);
 }
 
-/* Values and scales of another profile than exact. */
-static DflashStatus change_profile(const DflashMaterial *material, int32_t profile, DflashCase *c, DflashError *error) {
-  DflashEvaluate options = {.geometry = dflash_material_geometry(material),
-                            .weights = dflash_material_weights(material),
-                            .profile = profile,
-                            .scales_alone = true,
-                            .scales_chain = true,
-                            .values = true};
-  if (profile == DFLASH_PROFILE_EXACT) return DFLASH_OK;
-  DflashStatus status = dflash_case_to_profile(c, options.geometry, profile, error);
-  return status == DFLASH_OK ? dflash_evaluate_case(&options, c, error) : status;
-}
-
 static DflashStatus make_cases(const DflashMaterial *material, int32_t profile, Cases *cases, DflashError *error) {
   const char *name;
   while (cases->count < DFLASH_PLANS_MAX && (name = dflash_material_case_name(material, cases->count)) != NULL) {
@@ -33,7 +19,8 @@ static DflashStatus make_cases(const DflashMaterial *material, int32_t profile, 
     DflashStatus status = dflash_material_case(material, name, NULL, c, error);
     if (status != DFLASH_OK) return status;
     cases->list[cases->count++] = c;
-    status = change_profile(material, profile, c, error);
+    status =
+        dflash_trial_profile(dflash_material_geometry(material), dflash_material_weights(material), profile, c, error);
     if (status != DFLASH_OK) return status;
   }
   return DFLASH_OK;
