@@ -201,8 +201,9 @@ void dflash_law_linear(DflashCaseRun *run, DflashSequence *sequence) {
     bool context = dflash_stage_row(stage)->rows == DFLASH_ROWS_CONTEXT;
     if (!dflash_stage_is_matrix(stage) || !dflash_case_has(run, stage, layer)) continue;
     if (!dflash_case_info(run, stage, layer)->alone || (context && run->session->options->load_context)) continue;
-    l.operations += 2 * dflash_stage_operations(g, &run->c.sizes, stage, layer);
-    if (l.operations > LINEAR_MOST) break;
+    double cost = 2 * dflash_stage_operations(g, &run->c.sizes, stage, layer);
+    if (l.operations + cost > LINEAR_MOST) continue;
+    l.operations += cost;
     for (int p = 0; p < 2 && !dflash_outcome_is_failure(l.verdict->outcome); p++)
       linear_stage(&l, stage, layer, powers[p]);
   }
