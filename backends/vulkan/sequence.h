@@ -1,0 +1,123 @@
+/* A sequence: a context in device memory, scratch of a block, and the command buffers that were recorded for it. */
+#ifndef DFLASH_VULKAN_SEQUENCE_H
+#define DFLASH_VULKAN_SEQUENCE_H
+
+#include "model.h"
+
+enum {
+  VULKAN_SETTLE_ROWS = 256, /* rows of a push projected at once; a sequence that does not capture lets up to this many wait */
+  VULKAN_REWIND_ROWS = 256, /* how far a windowed layer can be rewound at least */
+  VULKAN_PLANS = 8,         /* recorded blocks kept */
+  VULKAN_MAX_ROWS = 4096    /* of a block */
+};
+
+/* Positions beyond this are refused: bookkeeping never overflows. */
+#define VULKAN_POSITION_MAX (INT64_MAX / 4)
+
+/* Held rows of a layer: position p lies in row p - base, for kept <= p < first + settled. */
+typedef struct VulkanHeld {
+  VulkanBuffer k, v; /* [capacity][kv_heads][head_dim] */
+  int64_t capacity, base, kept;
+} VulkanHeld;
+
+/* Where a block's values lie; device memory of the sequence. Rows: geometry.block; draft rows: block - 1. */
+typedef struct VulkanScratch {
+  VulkanRange h, norm, kernel, conv, q_proj, k_proj, v_proj, q, k, mix, o_proj, gate, up, act, down;
+  VulkanRange logits, hidden;        /* [block - 1][vocab], [block - 1][rank] */
+  VulkanRange positions, table;      /* [rows], [rows][2][head_dim / 2] */
+  VulkanRange visible;               /* [layers][visible_stride] words: kernel.h, attend */
+  VulkanRange anchor;                /* int32 */
+  VulkanRange sums, mixes;           /* [splits + 1][rows * heads] ... */
+  VulkanRange words, scales, largest; /* activations of profiles i8 and f16 */
+  VulkanRange top_values, top_tokens, best_values, best_tokens, flags;
+  VulkanRange predecessors, successors, pairs;
+  VulkanRange result;                /* as choose writes it */
+} VulkanScratch;
+
+/* What the host hands to a block, and where it goes. Offsets in `upload` and ranges of the scratch buffer match. */
+typedef struct VulkanInput {
+  uint64_t h, positions, visible, anchor; /* offsets in upload, in bytes */
+  uint64_t visible_stride;                /* bytes from layer to layer */
+} VulkanInput;
+
+/* A recorded block. */
+typedef struct VulkanBlockPlan {
+  VulkanPlan plan;
+  int64_t rows, n_draft, head_width;
+  uint32_t flags;       /* DFLASH_BLOCK_STAMP */
+  bool logits, hidden;  /* copied to the host */
+  uint64_t generation;  /* of the context's buffers when it was recorded */
+  uint64_t used;        /* for the choice of the one to drop */
+  bool open;
+} VulkanBlockPlan;
+
+/* Captured values: [layers][rows][width] of every stage, device memory. */
+typedef struct VulkanCapture {
+  VulkanBuffer block;                       /* all stages of a block but logits */
+  VulkanBuffer push;                        /* stages of the last push, grown by it */
+  VulkanRange stages[DFLASH_STAGE_COUNT];   /* of one layer after the other; zeroed: not captured */
+  uint64_t layer_bytes[DFLASH_STAGE_COUNT]; /* from layer to layer */
+} VulkanCapture;
+
+struct DflashSequence {
+  DflashModel *model;
+  bool capture;
+  uint32_t splits; /* of the context, in attention */
+
+  VulkanBuffer device_scratch, upload, readback;
+  VulkanScratch scratch;
+  VulkanInput input;
+  VulkanCapture captured;
+
+  /* context: held are positions first <= p < first + len; the first `settled` rows of them are projected, the others
+   * wait in `waiting` [VULKAN_SETTLE_ROWS][tap_width] */
+  int64_t first, len, settled;
+  VulkanHeld *held; /* [layers] */
+  uint64_t generation;
+  float *waiting;
+  VulkanBuffer settle_upload, settle_scratch; /* of one piece: positions and taps; the stages of context.* */
+  int64_t push_rows;                          /* of the last push, for read_stage */
+
+  VulkanBlockPlan plans[VULKAN_PLANS];
+  VulkanBlockPlan *last; /* plan of the last block; NULL: none yet */
+  uint64_t blocks;
+  uint64_t block_ns, settle_ns; /* of the last block */
+  int64_t block_rows, block_draft, block_head; /* sizes of the last block, 0: none */
+};
+
+/* scratch.c: everything that does not depend on the context's length. */
+DflashStatus vulkan_scratch_open(DflashSequence *s, DflashError *error);
+void vulkan_scratch_close(DflashSequence *s);
+
+/* context.c: the bookkeeping of the interface's push, truncate, reset, load, span, read_context. */
+DflashStatus vulkan_push(DflashSequence *s, int64_t pos, const float *taps, int64_t rows, DflashError *error);
+DflashStatus vulkan_truncate(DflashSequence *s, int64_t pos, DflashError *error);
+DflashStatus vulkan_reset(DflashSequence *s, DflashError *error);
+DflashStatus vulkan_load(DflashSequence *s, int64_t first, int64_t len, const float *const *k, const float *const *v,
+                         DflashError *error);
+DflashStatus vulkan_span(DflashSequence *s, int64_t layer, int64_t *first, int64_t *len, int64_t *kept_from,
+                         DflashError *error);
+DflashStatus vulkan_read_context(DflashSequence *s, int64_t layer, int64_t pos, int64_t rows, float *k, float *v,
+                                 DflashError *error);
+void vulkan_context_close(DflashSequence *s);
+/* Projects the rows that wait. A failure leaves them waiting. */
+DflashStatus vulkan_settle(DflashSequence *s, DflashError *error);
+
+/* product.c: steps of y[y_first + r] = matrix . x[x_first + r], the first out_rows rows of the matrix, with what the
+ * profile needs before it (once per x: `prepared` says that words, scales or largest are there already). */
+typedef struct VulkanProduct {
+  const VulkanMatrix *matrix;
+  VulkanRange x, y;
+  int64_t rows, x_first, x_stride, out_rows, y_first, y_stride;
+  VulkanRange words, scales, largest; /* for profiles i8 and f16 */
+  bool prepared;
+  int32_t stage, layer;
+} VulkanProduct;
+DflashStatus vulkan_steps_product(DflashModel *model, VulkanSteps *steps, const VulkanProduct *product,
+                                  DflashError *error);
+
+/* steps.c: a kernel of the model by its number, with constants; the steps of one kernel each. */
+DflashStatus vulkan_steps_kernel(DflashModel *model, VulkanSteps *steps, int kernel, const uint32_t *constants,
+                                 uint32_t constant_count, VulkanDispatch *dispatch, DflashError *error);
+
+#endif

@@ -1,0 +1,178 @@
+/* Push constants of the kernels, read by C and by GLSL. C sees all of them as structs; a shader defines PUSH_NAME of its
+ * own, then VULKAN_GLSL is set by its build, and gets one block called `push`. All members are 4 bytes wide. */
+#ifdef VULKAN_GLSL
+#define WORD uint
+#define REAL float
+#define PUSH_BEGIN(name) layout(push_constant, std430) uniform name {
+#define PUSH_END(name) \
+  }                    \
+  push;
+#else
+#include <stdint.h>
+#define WORD uint32_t
+#define REAL float
+#define PUSH_BEGIN(name) typedef struct name {
+#define PUSH_END(name) \
+  }                    \
+  name;
+#endif
+
+/* y[y_first + r, out_first + o] = sum_i w[o, i] x[x_first + r, i] for r < rows, o < out_rows */
+#if !defined(VULKAN_GLSL) || defined(PUSH_MATRIX)
+PUSH_BEGIN(MatrixPush)
+WORD rows;
+WORD cols;
+WORD out_rows;   /* rows of w in this part */
+WORD out_first;  /* the part's first row in the whole matrix */
+WORD pitch;      /* of a row of w, in pieces of 16 bytes */
+WORD code_pitch; /* of a row of q4tp's codes, in words */
+WORD x_first;
+WORD x_stride; /* in elements (i8: cols) */
+WORD y_first;
+WORD y_stride;
+PUSH_END(MatrixPush)
+#endif
+
+/* int8 activations and their scales, per row and group of 32 columns */
+#if !defined(VULKAN_GLSL) || defined(PUSH_QUANTISE)
+PUSH_BEGIN(QuantisePush)
+WORD rows;
+WORD cols; /* a multiple of 32 */
+PUSH_END(QuantisePush)
+#endif
+
+/* largest[r] = max_i |x[x_first + r, i] * column[i]|, the column field where has_columns is not 0 */
+#if !defined(VULKAN_GLSL) || defined(PUSH_LARGEST)
+PUSH_BEGIN(LargestPush)
+WORD cols;
+WORD x_first;
+WORD x_stride;
+WORD has_columns;
+PUSH_END(LargestPush)
+#endif
+
+#if !defined(VULKAN_GLSL) || defined(PUSH_NORM)
+PUSH_BEGIN(NormPush)
+WORD width;
+REAL eps;
+PUSH_END(NormPush)
+#endif
+
+/* h += conv(x, d, base, 1), then the norm of what follows */
+#if !defined(VULKAN_GLSL) || defined(PUSH_OUT)
+PUSH_BEGIN(OutPush)
+WORD width;
+WORD group;  /* channels that share a coefficient */
+WORD groups; /* width / group */
+WORD taps;   /* conv_kernel */
+REAL eps;
+PUSH_END(OutPush)
+#endif
+
+/* y = conv(x, d, base, 0) */
+#if !defined(VULKAN_GLSL) || defined(PUSH_CONV)
+PUSH_BEGIN(ConvPush)
+WORD rows;
+WORD width;
+WORD group;
+WORD groups;
+WORD taps;
+PUSH_END(ConvPush)
+#endif
+
+#if !defined(VULKAN_GLSL) || defined(PUSH_ACT)
+PUSH_BEGIN(ActPush)
+WORD count; /* elements */
+PUSH_END(ActPush)
+#endif
+
+/* the norm of each head and its rotation */
+#if !defined(VULKAN_GLSL) || defined(PUSH_HEADS)
+PUSH_BEGIN(HeadsPush)
+WORD heads;
+WORD head_dim;
+WORD rotate;  /* 0: the norm alone */
+WORD y_first; /* row of y that row 0 goes to */
+REAL eps;
+PUSH_END(HeadsPush)
+#endif
+
+#if !defined(VULKAN_GLSL) || defined(PUSH_ROTATION)
+PUSH_BEGIN(RotationPush)
+WORD rows;
+WORD half_dim; /* head_dim / 2 */
+PUSH_END(RotationPush)
+#endif
+
+#if !defined(VULKAN_GLSL) || defined(PUSH_ATTEND)
+PUSH_BEGIN(AttendPush)
+WORD rows; /* of the block */
+WORD heads;
+WORD kv_heads;
+WORD head_dim;
+WORD splits; /* of the context; part `splits` is the block itself */
+REAL scale;  /* head_dim^-0.5 */
+PUSH_END(AttendPush)
+#endif
+
+#if !defined(VULKAN_GLSL) || defined(PUSH_MIX)
+PUSH_BEGIN(MixPush)
+WORD rows;
+WORD heads;
+WORD head_dim;
+WORD parts; /* splits + 1 */
+PUSH_END(MixPush)
+#endif
+
+/* the best `top` of each chunk of a row */
+#if !defined(VULKAN_GLSL) || defined(PUSH_TOP)
+PUSH_BEGIN(TopPush)
+WORD width; /* of a row of logits */
+WORD chunk; /* elements a workgroup looks at */
+WORD chunks;
+WORD top;
+PUSH_END(TopPush)
+#endif
+
+#if !defined(VULKAN_GLSL) || defined(PUSH_TOP_MERGE)
+PUSH_BEGIN(TopMergePush)
+WORD count; /* entries a row: chunks * top */
+WORD top;
+PUSH_END(TopMergePush)
+#endif
+
+/* rows of a codebook part as f32 */
+#if !defined(VULKAN_GLSL) || defined(PUSH_GATHER)
+PUSH_BEGIN(GatherPush)
+WORD rows; /* n_draft */
+WORD top;
+WORD rank;
+WORD storage;     /* DFLASH_STORAGE_F32, _F16 or _BF16 */
+WORD token_first; /* of the part */
+WORD token_count;
+WORD predecessor; /* 1: entry [j, p] is of candidate p of row j - 1, and [0, 0] of the anchor; 0: of candidate p of row j */
+PUSH_END(GatherPush)
+#endif
+
+#if !defined(VULKAN_GLSL) || defined(PUSH_PAIRS)
+PUSH_BEGIN(PairsPush)
+WORD rows;
+WORD top;
+WORD rank;
+PUSH_END(PairsPush)
+#endif
+
+#if !defined(VULKAN_GLSL) || defined(PUSH_CHOOSE)
+PUSH_BEGIN(ChoosePush)
+WORD rows;
+WORD top;
+WORD rank;
+PUSH_END(ChoosePush)
+#endif
+
+/* a streaming read (words of 16 bytes a thread sums), or multiply-adds */
+#if !defined(VULKAN_GLSL) || defined(PUSH_MEASURE)
+PUSH_BEGIN(MeasurePush)
+WORD count;
+PUSH_END(MeasurePush)
+#endif
