@@ -76,11 +76,14 @@ function(dflash_backend name)
   endif()
 endfunction()
 
-# dflash_test(stage_table [LABELS unit] [LIBS ...] [TIMEOUT s]): test_stage_table.c with cmocka; one CTest entry.
-# Labels: unit (default), golden, cli, backend. Working folder: the build's own; paths come in as macros.
+# dflash_test(stage_table [SOURCE test_stage_table.c] [LABELS unit] [LIBS ...] [TIMEOUT s]): with cmocka; one CTest entry.
+# Labels: unit (default), golden, cli, backend, vulkan. Working folder: the build's own; paths come in as macros.
 function(dflash_test name)
-  cmake_parse_arguments(arg "" "TIMEOUT" "LABELS;LIBS" ${ARGN})
-  add_executable(test_${name} test_${name}.c)
+  cmake_parse_arguments(arg "" "SOURCE;TIMEOUT" "LABELS;LIBS" ${ARGN})
+  if(NOT arg_SOURCE)
+    set(arg_SOURCE test_${name}.c)
+  endif()
+  add_executable(test_${name} ${arg_SOURCE})
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/harness ${PROJECT_SOURCE_DIR})
   target_link_libraries(test_${name} PRIVATE ${arg_LIBS} dflash_options PkgConfig::CMOCKA m)
   target_compile_definitions(test_${name} PRIVATE

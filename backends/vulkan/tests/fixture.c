@@ -1,0 +1,25 @@
+#include "fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void test_device_open(VulkanDevice *device) {
+  DflashError error = {0};
+  const VulkanDeviceOptions options = {.validation = true};
+  DflashStatus status = vulkan_device_open(&options, device, &error);
+  if (status == DFLASH_OK) return;
+  fprintf(stderr, "%s\n", error.message);
+  exit(status == DFLASH_UNAVAILABLE ? TEST_SKIPPED : EXIT_FAILURE);
+}
+
+bool test_device_close(VulkanDevice *device) {
+  DflashError error = {0};
+  vulkan_device_close(device);
+  if (vulkan_device_check(device, &error) == DFLASH_OK) return true;
+  fprintf(stderr, "%s\n", error.message);
+  return false;
+}
+
+void test_ok(DflashStatus status, const DflashError *error) {
+  if (status != DFLASH_OK) fail_msg("%s", error->message);
+}
