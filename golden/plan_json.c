@@ -133,7 +133,7 @@ static DflashStatus read_number(const cJSON *item, DflashCasePlan *plan, DflashE
                             "head_width, flags",
                             name);
   if (dflash_json_integer(item, place) && *place >= 0) return DFLASH_OK;
-  return wrong("a number of a plan", "an integer, 0 or more", error);
+  return dflash_error_set(error, DFLASH_INVALID_DATA, "recipe: '%s' of a plan must be an integer, 0 or more", name);
 }
 
 static DflashStatus read_member(const cJSON *item, DflashCasePlan *plan, DflashError *error) {
@@ -151,7 +151,11 @@ static DflashStatus read_plan(const cJSON *object, DflashCasePlan *plan, DflashE
     DflashStatus status = read_member(item, plan, error);
     if (status != DFLASH_OK) return status;
   }
-  return DFLASH_OK;
+  if (plan->anchor_pos >= 0) return DFLASH_OK;
+  return dflash_error_set(error, DFLASH_INVALID_DATA,
+                          "recipe: plan '%s' lacks 'anchor_pos', the position of its block's first row; valid: an "
+                          "integer, 0 or more",
+                          plan->name);
 }
 
 DflashStatus dflash_plans_from_json(const cJSON *list, DflashRecipe *recipe, DflashError *error) {

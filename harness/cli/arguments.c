@@ -1,5 +1,6 @@
 #include "cli/arguments.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -56,6 +57,16 @@ static void print_help(const char *usage, const DflashArgument *table, int count
 static DflashStatus bad_value(const DflashArgument *argument, const char *value, const char *form, DflashError *error) {
   return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--%.*s: '%s' is not %s", (int)strcspn(argument->name, ","),
                           argument->name, value, form);
+}
+
+DflashStatus dflash_argument_seed(const char *value, uint64_t *seed, DflashError *error) {
+  if (value == NULL) return DFLASH_OK;
+  errno = 0;
+  const unsigned long long parsed = strtoull(value, NULL, 10);
+  if (value[0] == '\0' || value[strspn(value, "0123456789")] != '\0' || errno != 0)
+    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--seed: '%s' is not a whole number below 2^64", value);
+  *seed = parsed;
+  return DFLASH_OK;
 }
 
 static bool takes_one_value(const DflashArgument *argument) {

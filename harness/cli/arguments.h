@@ -2,6 +2,8 @@
 #ifndef DFLASH_CLI_ARGUMENTS_H
 #define DFLASH_CLI_ARGUMENTS_H
 
+#include <stdint.h>
+
 #include "dflash/status.h"
 
 enum {
@@ -15,6 +17,9 @@ enum {
 };
 
 #define DFLASH_THREADS_MAX 1024
+
+/* What --seed was given: decimal digits alone, below 2^64; leading zeros change nothing. NULL: *seed stays. */
+DflashStatus dflash_argument_seed(const char *value, uint64_t *seed, DflashError *error);
 
 typedef struct DflashArgument {
   const char *name;  /* without dashes; a short form stands after a comma: "output,o" */

@@ -1,5 +1,4 @@
 #include <cjson/cJSON.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +21,9 @@ static const char make_usage[] =
 #define SETS_MAX 64
 
 typedef struct MakeArguments {
-  const char *preset, *recipe, *storage, *stress, *cases, *profiles, *weights, *head, *target_hash, *output;
-  int64_t seed, rows, n_draft, head_width, context, threads;
-  int seed_given, allow_untrusted, quiet;
+  const char *preset, *recipe, *storage, *stress, *cases, *profiles, *weights, *head, *target_hash, *output, *seed;
+  int64_t rows, n_draft, head_width, context, threads;
+  int allow_untrusted, quiet;
   const char *sets[SETS_MAX];
   int set_count;
 } MakeArguments;
@@ -76,7 +75,8 @@ static DflashStatus build_recipe(const MakeArguments *a, DflashRecipe *recipe, c
   }
   if (a->head != NULL) recipe->head_path = a->head;
   if (a->target_hash != NULL) recipe->target_hash = a->target_hash;
-  if (a->seed_given || a->recipe == NULL) recipe->seed = (uint64_t)a->seed;
+  status = dflash_argument_seed(a->seed, &recipe->seed, error);
+  if (status != DFLASH_OK) return status;
   if (a->storage != NULL) snprintf(recipe->storage, sizeof recipe->storage, "%s", a->storage);
   if (a->stress != NULL && dflash_stress_parse(a->stress, &recipe->stress, error) != DFLASH_OK)
     return dflash_error_prefix(error, "--stress");
@@ -119,18 +119,8 @@ static int make(const MakeArguments *a) {
   return status == DFLASH_OK ? DFLASH_EXIT_OK : dflash_command_fail(&error);
 }
 
-static DflashStatus take_seed(void *context, const char *value, DflashError *error) {
-  MakeArguments *a = context;
-  char *end = NULL;
-  errno = 0;
-  a->seed = (int64_t)strtoull(value, &end, 0);
-  a->seed_given = 1;
-  if (value[0] >= '0' && value[0] <= '9' && *end == '\0' && errno == 0) return DFLASH_OK;
-  return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--seed: '%s' is not a whole number below 2^64", value);
-}
-
 static int command_make(int argc, char **argv) {
-  MakeArguments a = {.seed = 1, .rows = -1, .n_draft = -1, .head_width = -1, .context = -1};
+  MakeArguments a = {.rows = -1, .n_draft = -1, .head_width = -1, .context = -1};
   const DflashArgument table[] = {
       {"preset,p", "NAME", "a geometry and its default cases", DFLASH_ARGUMENT_TEXT, &a.preset, 0},
       {"weights,w", "PLACE", "a sidecar (.dflash.cmf) or a checkpoint folder", DFLASH_ARGUMENT_TEXT, &a.weights, 0},
@@ -140,7 +130,7 @@ static int command_make(int argc, char **argv) {
        &a.target_hash, 0},
       {"recipe", "FILE", "a recipe as JSON, as stored in a golden", DFLASH_ARGUMENT_TEXT, &a.recipe, 0},
       {"output,o", "FILE", "the golden file to write", DFLASH_ARGUMENT_TEXT, &a.output, 0},
-      {"seed", "N", "seed of all that is drawn (1)", DFLASH_ARGUMENT_CALL, &a, take_seed},
+      {"seed", "N", "seed of all that is drawn (1)", DFLASH_ARGUMENT_TEXT, &a.seed, 0},
       {"set", "FIELD=VALUE", "change a field of the geometry; may be repeated", DFLASH_ARGUMENT_CALL, &a, take_set},
       {"storage", "S", "of drawn weights: sidecar, f32, f16, bf16 or q8_2f", DFLASH_ARGUMENT_TEXT, &a.storage, 0},
       {"stress", "NAMES", "sizes of drawn data (docs/goldens.md), joined by ','", DFLASH_ARGUMENT_TEXT, &a.stress, 0},

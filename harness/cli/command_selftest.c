@@ -29,8 +29,8 @@ int dflash_command_selftest(int argc, char **argv) {
   dflash_run_arguments_init(&a);
   long cpus = sysconf(_SC_NPROCESSORS_ONLN);
   DflashSelftestOptions s = {.run = &a.options, .jobs = cpus > 0 && cpus < 256 ? cpus : 1, .seed = 1};
-  int64_t seed = 1;
   DflashRunOptions *o = &a.options;
+  const char *seed = NULL;
   o->backend = "faulty";
   DflashArgument table[] = {
       {"defect", "PATTERN", "defects to plant: names or shell patterns, joined by ','", DFLASH_ARGUMENT_TEXT,
@@ -38,7 +38,7 @@ int dflash_command_selftest(int argc, char **argv) {
       {"list", NULL, "list the catalogue and do nothing", DFLASH_ARGUMENT_FLAG, &s.list, 0},
       {"draws", "N", "also the share of N drawn goldens on which each defect is found", DFLASH_ARGUMENT_NUMBER,
        &s.draws, 0},
-      {"seed", "S", "of the draws (1)", DFLASH_ARGUMENT_NUMBER, &seed, 0},
+      {"seed", "S", "of the draws (1)", DFLASH_ARGUMENT_TEXT, &seed, 0},
       {"backend,b", "NAME", "backend with a catalogue (faulty)", DFLASH_ARGUMENT_TEXT, &o->backend, 0},
       {"backend-path", "PLACES", "folders or files, joined by ':', that are searched first", DFLASH_ARGUMENT_TEXT,
        &o->backend_path, 0},
@@ -53,7 +53,7 @@ int dflash_command_selftest(int argc, char **argv) {
   DflashStatus status =
       dflash_arguments_parse(argc, argv, usage, table, sizeof table / sizeof *table, &operands, &helped, &error);
   if (helped) return DFLASH_EXIT_OK;
+  if (status == DFLASH_OK) status = dflash_argument_seed(seed, &s.seed, &error);
   if (status == DFLASH_OK) status = check(&s, &a, operands, argv, &error);
-  s.seed = (uint64_t)seed;
   return status == DFLASH_OK ? dflash_run_selftest(&s) : dflash_command_fail(&error);
 }

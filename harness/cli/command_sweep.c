@@ -1,6 +1,5 @@
 #include <errno.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -19,18 +18,10 @@ static const char usage[] =
 typedef struct Arguments {
   DflashRunArguments run;
   DflashSweepOptions sweep;
+  const char *seed;
   int64_t draw;
   int no_shrink;
 } Arguments;
-
-static DflashStatus take_seed(void *context, const char *value, DflashError *error) {
-  DflashSweepOptions *sweep = context;
-  char *end = NULL;
-  errno = 0;
-  sweep->seed = strtoull(value, &end, 0);
-  if (value[0] >= '0' && value[0] <= '9' && *end == '\0' && errno == 0) return DFLASH_OK;
-  return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--seed: '%s' is not a whole number below 2^64", value);
-}
 
 static DflashStatus check_range(const char *name, int64_t value, int64_t least, int64_t most, DflashError *error) {
   if (value >= least && value <= most) return DFLASH_OK;
@@ -65,7 +56,8 @@ static DflashStatus finish(Arguments *a, char **argv, int operands, DflashError 
   if (a->draw >= 0) a->sweep.first = a->draw, a->sweep.count = 1;
   a->sweep.shrink = !a->no_shrink;
   o->threads = (int)a->run.threads;
-  DflashStatus status = check_range("count", a->sweep.count, 1, INT64_C(1) << 31, error);
+  DflashStatus status = dflash_argument_seed(a->seed, &a->sweep.seed, error);
+  if (status == DFLASH_OK) status = check_range("count", a->sweep.count, 1, INT64_C(1) << 31, error);
   if (status == DFLASH_OK) status = check_range("draw", a->sweep.first, 0, INT64_C(1) << 52, error);
   if (status == DFLASH_OK) status = check_range("jobs", a->sweep.jobs, 1, 256, error);
   if (status == DFLASH_OK) status = check_range("repeat", o->repeat, 1, 1000000, error);
@@ -95,7 +87,7 @@ int dflash_command_sweep(int argc, char **argv) {
       {"mode,m", "MODES", "alone, chain, local, joined by ','", DFLASH_ARGUMENT_TEXT, &a.run.modes, 0},
       {"count,n", "N", "draws (100)", DFLASH_ARGUMENT_NUMBER, &a.sweep.count, 0},
       {"first", "N", "number of the first draw (0)", DFLASH_ARGUMENT_NUMBER, &a.sweep.first, 0},
-      {"seed", "S", "of all draws (1)", DFLASH_ARGUMENT_CALL, &a.sweep, take_seed},
+      {"seed", "S", "of all draws (1)", DFLASH_ARGUMENT_TEXT, &a.seed, 0},
       {"draw", "N", "draw N alone", DFLASH_ARGUMENT_NUMBER, &a.draw, 0},
       {"save", "DIR", "write the golden of each failure, made smaller, into this folder, made if need be",
        DFLASH_ARGUMENT_TEXT, &a.sweep.save, 0},

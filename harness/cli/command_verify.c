@@ -1,3 +1,4 @@
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -28,11 +29,11 @@ static const char *computing_option(const DflashRunArguments *a) {
   return a->profile != NULL ? "--profile" : NULL;
 }
 
-/* Dumps and goldens are judged in different ways: a command takes one kind. */
-static DflashStatus check_dumps(const DflashRunArguments *a, int64_t dumps, DflashError *error) {
+/* Dumps and goldens are judged in different ways: a command takes one kind. What cannot be read may stand beside. */
+static DflashStatus check_dumps(const DflashRunArguments *a, int64_t dumps, int64_t unreadable, DflashError *error) {
   const DflashRunOptions *o = &a->options;
   const char *option = computing_option(a);
-  if (dumps != o->file_count)
+  if (dumps + (option == NULL ? unreadable : 0) != o->file_count)
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT,
                             "dumps and golden files are verified apart; %lld of %lld are dumps", (long long)dumps,
                             (long long)o->file_count);
@@ -42,6 +43,19 @@ static DflashStatus check_dumps(const DflashRunArguments *a, int64_t dumps, Dfla
   if (o->dump != NULL || o->resume)
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--dump and --resume are for golden files, not for dumps");
   return DFLASH_OK;
+}
+
+/* Whether the files are judged without a backend: dumps. So is what cannot be read when no backend is named either:
+ * what is wrong with it is said then. */
+static DflashStatus choose_dumps(DflashRunArguments *a, bool *without_backend, DflashError *error) {
+  DflashRunOptions *o = &a->options;
+  int64_t unreadable = 0;
+  const int64_t dumps = dflash_dump_files(o, &unreadable);
+  const bool none_read = o->backend == NULL && !o->resume && o->file_count > 0 && unreadable == o->file_count;
+  *without_backend = dumps > 0 || none_read;
+  DflashStatus status = dumps > 0 ? check_dumps(a, dumps, unreadable, error) : DFLASH_OK;
+  if (*without_backend) o->backend = "dump"; /* a dump tells whose values it holds */
+  return status;
 }
 
 static DflashStatus check_output(const DflashRunOptions *o, DflashError *error) {
@@ -80,16 +94,13 @@ int dflash_command_verify(int argc, char **argv) {
   if (helped) return DFLASH_EXIT_OK;
   a.options.files = (const char *const *)argv + 1;
   a.options.file_count = operands;
-  int64_t dumps = status == DFLASH_OK ? dflash_dump_files(&a.options) : 0;
-  if (dumps > 0) {
-    status = check_dumps(&a, dumps, &error);
-    a.options.backend = "dump"; /* a dump tells whose values it holds */
-  }
+  bool without_backend = false;
+  if (status == DFLASH_OK) status = choose_dumps(&a, &without_backend, &error);
   if (a.profile == NULL) a.profile = "exact";
   if (status == DFLASH_OK) status = dflash_run_arguments_finish(&a, argv, operands, &error);
   if (status == DFLASH_OK) status = check_output(&a.options, &error);
   if (status == DFLASH_OK && a.options.repeat < 1)
     status = dflash_error_set(&error, DFLASH_INVALID_ARGUMENT, "--repeat: at least 1");
   if (status != DFLASH_OK) return dflash_command_fail(&error);
-  return dumps > 0 ? dflash_run_dumps(&a.options) : dflash_run_verify(&a.options);
+  return without_backend ? dflash_run_dumps(&a.options) : dflash_run_verify(&a.options);
 }

@@ -69,10 +69,12 @@ void dflash_run_arguments_rows(DflashRunArguments *a, DflashArgument *table, int
 }
 
 static DflashStatus parse_shard(DflashRunArguments *a, DflashError *error) {
-  long long shard = 0, shards = 0;
-  int end = 0;
-  if (sscanf(a->shard, "%lld/%lld%n", &shard, &shards, &end) != 2 || a->shard[end] != '\0' || shard < 1 ||
-      shards < shard)
+  int64_t shard = 0, shards = 0;
+  char first[24];
+  const size_t length = strcspn(a->shard, "/");
+  snprintf(first, sizeof first, "%.*s", (int)length, a->shard);
+  if (length >= sizeof first || a->shard[length] != '/' || !dflash_parse_i64(first, &shard) ||
+      !dflash_parse_i64(a->shard + length + 1, &shards) || shard < 1 || shards < shard)
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--shard: '%s' is not I/N with 1 <= I <= N", a->shard);
   a->options.shard = shard - 1;
   a->options.shards = shards;

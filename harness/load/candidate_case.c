@@ -33,6 +33,15 @@ static DflashStatus open_case(DflashCandidateCase *c, int64_t layers, DflashErro
   return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for a case's values");
 }
 
+/* A name is a layer's number as it is written; -1: none. "00" and "+0" would be layer 0 beside "0". */
+static int64_t layer_of(const char *name, int64_t layers) {
+  int64_t layer;
+  char written[24];
+  if (!dflash_parse_i64(name, &layer) || layer < 0 || layer >= layers) return -1;
+  snprintf(written, sizeof written, "%lld", (long long)layer);
+  return strcmp(name, written) == 0 ? layer : -1;
+}
+
 /* Names of a group are layers' numbers. */
 static DflashStatus read_layers(const Reading *r, const DflashNode *parent, const char *name, int32_t stage,
                                 DflashCandidateValue *values, DflashError *error) {
@@ -42,12 +51,10 @@ static DflashStatus read_layers(const Reading *r, const DflashNode *parent, cons
   DflashStatus status = dflash_node_open(parent, name, DFLASH_NODE_GROUP, &node, error);
   if (status == DFLASH_OK) status = dflash_node_names(&node, r->candidate->file.mapping.size, &names, error);
   for (int64_t i = 0; status == DFLASH_OK && i < names.count; i++) {
-    int64_t layer;
-    if (!dflash_parse_i64(names.at[i], &layer) || layer < 0 || layer >= r->geometry->layers)
+    int64_t layer = layer_of(names.at[i], r->geometry->layers);
+    if (layer < 0)
       status = dflash_error_set(error, DFLASH_INVALID_DATA, "%s: \"%.32s\" is no layer; valid: 0 to %lld", node.path,
                                 names.at[i], (long long)r->geometry->layers - 1);
-    else if (values[layer].data != NULL)
-      status = dflash_error_set(error, DFLASH_INVALID_DATA, "%s: layer %lld stands twice", node.path, (long long)layer);
     else
       status = dflash_candidate_value(r->candidate, &node, names.at[i], &shape, &values[layer], error);
   }

@@ -74,8 +74,8 @@ void dflash_dump_abort(DflashDumpWriter *writer);
 
 typedef struct DflashDump DflashDump;
 
-/* Whether the file says that it is a dump; false also when it cannot be read. */
-bool dflash_dump_recognise(const char *path);
+/* Whether the file says that it is a dump; an error when it says nothing: damaged, no HDF5 file, not there. */
+DflashStatus dflash_dump_recognise(const char *path, bool *is_dump, DflashError *error);
 /* Everything is read and checked, the hash of the contents too. */
 DflashStatus dflash_dump_open(const char *path, DflashDump **dump, DflashError *error);
 void dflash_dump_close(DflashDump *dump);

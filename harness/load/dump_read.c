@@ -11,6 +11,8 @@
 #include "load/h5_file.h"
 #include "load/reader.h"
 
+#define MOST_LEFT_OUT (INT64_C(1) << 53)
+
 /* What an entry owns beside what lies in the mapping. */
 typedef struct Owned {
   DflashData data[3 + DFLASH_STAGE_INPUTS];
@@ -176,23 +178,33 @@ static DflashStatus check_hash(const DflashDump *dump, DflashError *error) {
                           "contents_hash does not match the contents: the dump was changed");
 }
 
+/* How many more there were can be any number that is counted. */
+static DflashStatus read_left_out(DflashDump *dump, DflashError *error) {
+  DflashStatus status = dflash_attribute_i64(&dump->file.root, "left_out", &dump->left_out, error);
+  if (status != DFLASH_OK || (dump->left_out >= 0 && dump->left_out <= MOST_LEFT_OUT)) return status;
+  return dflash_error_set(error, DFLASH_INVALID_DATA, "/: attribute left_out is %" PRId64 "; valid: 0 to 2^53",
+                          dump->left_out);
+}
+
 static DflashStatus read_all(DflashDump *dump, DflashError *error) {
   DflashStatus status = dflash_h5_file_expect(&dump->file, DFLASH_DUMP_FORMAT, DFLASH_DUMP_VERSION, error);
-  if (status == DFLASH_OK) status = dflash_attribute_i64(&dump->file.root, "left_out", &dump->left_out, error);
+  if (status == DFLASH_OK) status = read_left_out(dump, error);
   if (status == DFLASH_OK) status = read_geometries(dump, error);
   if (status == DFLASH_OK) status = read_entries(dump, error);
   return status == DFLASH_OK ? check_hash(dump, error) : status;
 }
 
-bool dflash_dump_recognise(const char *path) {
+DflashStatus dflash_dump_recognise(const char *path, bool *is_dump, DflashError *error) {
   DflashH5File file;
   char *format = NULL;
-  if (dflash_h5_file_open(path, &file, NULL) != DFLASH_OK) return false;
-  bool found = dflash_attribute_text(&file.root, "format", &format, NULL) == DFLASH_OK;
-  found = found && strcmp(format, DFLASH_DUMP_FORMAT) == 0;
+  *is_dump = false;
+  DflashStatus status = dflash_h5_file_open(path, &file, error);
+  if (status != DFLASH_OK) return status;
+  status = dflash_attribute_text(&file.root, "format", &format, error);
+  if (status == DFLASH_OK) *is_dump = strcmp(format, DFLASH_DUMP_FORMAT) == 0;
   free(format);
   dflash_h5_file_close(&file);
-  return found;
+  return status;
 }
 
 DflashStatus dflash_dump_open(const char *path, DflashDump **dump, DflashError *error) {

@@ -15,6 +15,7 @@ typedef struct DflashCompareRun {
   DflashCaseRun run;
   DflashCandidateCase values;
   DflashAbsent absent;
+  char declined[256]; /* why no case can be judged in this profile; "": they can */
   DflashError error;
 } DflashCompareRun;
 

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/text.h"
+#include "model/weights.h"
 #include "run/compare_parts.h"
 #include "run/reproduce.h"
 
@@ -105,20 +107,25 @@ static const char *describe_absent(const DflashCompareRun *compare, int64_t abse
   return text;
 }
 
+/* Whose values they are; modes is room for their names. */
+static DflashOfflineCase describe_case(const DflashCompareRun *compare, const char *name, char modes[32]) {
+  const char *engine = dflash_candidate_text(compare->candidate, "engine");
+  return (DflashOfflineCase){.name = name,
+                             .modes = dflash_modes_text(compare->options.modes, modes),
+                             .backend = engine[0] != '\0' ? engine : "candidate",
+                             .device = "",
+                             .profile = dflash_profile_name(compare->options.profile),
+                             .inputs_hash = dflash_session_attribute(&compare->session, "inputs_hash")};
+}
+
 static DflashStatus report(DflashCompareRun *compare, DflashError *error) {
   char modes[32], missing[96];
   int64_t parts, absent = count_absent(compare, &parts);
   compare->absent.stages += absent;
-  const char *engine = dflash_candidate_text(compare->candidate, "engine");
   char *command = reproduce(compare, dflash_verdicts_first(&compare->run.verdicts));
-  const DflashOfflineCase c = {.name = compare->run.c.name,
-                               .modes = dflash_modes_text(compare->options.modes, modes),
-                               .backend = engine[0] != '\0' ? engine : "candidate",
-                               .device = "",
-                               .profile = dflash_profile_name(compare->options.profile),
-                               .inputs_hash = dflash_session_attribute(&compare->session, "inputs_hash"),
-                               .reproduce = command,
-                               .required = describe_absent(compare, absent, parts, missing)};
+  DflashOfflineCase c = describe_case(compare, compare->run.c.name, modes);
+  c.reproduce = command;
+  c.required = describe_absent(compare, absent, parts, missing);
   DflashStatus status = dflash_offline_case(compare->offline, &c, &compare->run.verdicts, error);
   free(command);
   return status;
@@ -159,10 +166,37 @@ static DflashStatus choose_profile(DflashCompareRun *compare, DflashError *error
   return dflash_error_prefix(error, "%s: attribute profile", compare->offline->file);
 }
 
+/* i8 rounds what q4tp matrices multiply: without one it is exact under another name. Backends decline it, too. */
+static void check_profile(DflashCompareRun *compare) {
+  int32_t stage;
+  int64_t layer;
+  DflashText line = {0};
+  if (compare->options.profile != DFLASH_PROFILE_I8) return;
+  for (int64_t i = 0; dflash_stage_walk(compare->session.geometry, i, &stage, &layer); i++) {
+    const DflashTensor *weight = dflash_stage_weight(compare->session.weights, stage, layer);
+    if (weight != NULL && weight->data != NULL && weight->storage == DFLASH_STORAGE_Q4TP) return;
+  }
+  snprintf(compare->declined, sizeof compare->declined,
+           "profile i8 is for q4tp matrices, and no matrix of the golden is q4tp");
+  dflash_text_append(&line, "%s: %s", compare->offline->file, compare->declined);
+  if (line.data != NULL) dflash_offline_say(compare->offline, DFLASH_LOG_ERROR, line.data);
+  dflash_text_free(&line);
+}
+
+/* Without both hashes nothing tells that the values are of these inputs. */
+static void tell_unchecked(const DflashCompareRun *compare, const char *without) {
+  DflashText line = {0};
+  dflash_text_append(&line, "%s has no inputs_hash: not checked whether both files are of the same inputs", without);
+  if (line.data != NULL) dflash_offline_say(compare->offline, DFLASH_LOG_WARNING, line.data);
+  dflash_text_free(&line);
+}
+
 /* Values of other inputs would be wrong at every stage. */
 static DflashStatus check_inputs(const DflashCompareRun *compare, DflashError *error) {
   const char *own = dflash_candidate_text(compare->candidate, "inputs_hash");
   const char *golden = dflash_session_attribute(&compare->session, "inputs_hash");
+  if (own[0] == '\0' || golden[0] == '\0')
+    tell_unchecked(compare, own[0] == '\0' ? compare->offline->file : compare->options.golden);
   if (own[0] == '\0' || golden[0] == '\0' || strcmp(own, golden) == 0) return DFLASH_OK;
   return dflash_error_set(error, DFLASH_INVALID_DATA,
                           "%s: inputs_hash is %.16s..., the golden's %.16s...: other inputs", compare->offline->file,
@@ -177,16 +211,23 @@ static bool candidate_has(const DflashCompareRun *compare, const char *name) {
 
 static DflashStatus report_absent_case(DflashCompareRun *compare, const char *name, DflashError *error) {
   char modes[32];
-  const char *engine = dflash_candidate_text(compare->candidate, "engine");
   const DflashVerdicts none = {0};
-  const DflashOfflineCase c = {.name = name,
-                               .modes = dflash_modes_text(compare->options.modes, modes),
-                               .backend = engine[0] != '\0' ? engine : "candidate",
-                               .device = "",
-                               .profile = dflash_profile_name(compare->options.profile),
-                               .inputs_hash = dflash_session_attribute(&compare->session, "inputs_hash"),
-                               .required = "not in the file"};
+  DflashOfflineCase c = describe_case(compare, name, modes);
+  c.required = "not in the file";
   return dflash_offline_case(compare->offline, &c, &none, error);
+}
+
+/* As verify tells of a backend that declines. */
+static DflashStatus report_declined_case(DflashCompareRun *compare, const char *name, DflashError *error) {
+  char modes[32];
+  DflashVerdicts verdicts = {0};
+  const DflashOfflineCase c = describe_case(compare, name, modes);
+  const int mode = has_mode(compare, DFLASH_MODE_CHAIN) ? DFLASH_MODE_CHAIN : DFLASH_MODE_LOCAL;
+  DflashVerdict *v = dflash_verdict_add(&verdicts, mode, DFLASH_STAGE_NONE, -1, "profile");
+  dflash_verdict_note(v, DFLASH_OUTCOME_UNSUPPORTED, "%s", compare->declined);
+  DflashStatus status = dflash_offline_case(compare->offline, &c, &verdicts, error);
+  dflash_verdicts_close(&verdicts);
+  return status;
 }
 
 /* The golden's cases that are asked for: how many the file has not. */
@@ -213,8 +254,9 @@ static DflashStatus compare_cases(DflashCompareRun *compare, DflashError *error)
     int64_t index = 0;
     status = find_case(compare, name, &index, error);
     dflash_offline_known(compare->offline, name);
-    if (status == DFLASH_OK && dflash_glob_match(compare->options.cases, name))
-      status = compare_case(compare, i, index, error);
+    if (status != DFLASH_OK || !dflash_glob_match(compare->options.cases, name)) continue;
+    status = compare->declined[0] != '\0' ? report_declined_case(compare, name, error)
+                                          : compare_case(compare, i, index, error);
   }
   return status == DFLASH_OK ? count_cases(compare, error) : status;
 }
@@ -233,6 +275,7 @@ static DflashStatus compare_file(DflashOffline *offline, DflashError *error) {
   if (status == DFLASH_OK) status = dflash_candidate_open(offline->file, &compare->candidate, error);
   if (status == DFLASH_OK) status = choose_profile(compare, error);
   if (status == DFLASH_OK) status = check_inputs(compare, error);
+  if (status == DFLASH_OK) check_profile(compare);
   if (status == DFLASH_OK) status = compare_cases(compare, error);
   dflash_candidate_close(compare->candidate);
   dflash_session_close(&compare->session);

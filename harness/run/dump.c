@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "load/dump.h"
@@ -26,18 +27,27 @@ static int open_unnamed(const char *path) {
   return descriptor;
 }
 
+/* What writes the dump at the end makes its file beside the place now, and takes it away again. */
+static DflashStatus check_place(const char *path, DflashError *error) {
+  DflashOutput output;
+  DflashStatus status = dflash_output_open(&output, path, error);
+  if (status == DFLASH_OK) dflash_output_abort(&output);
+  return status;
+}
+
 DflashStatus dflash_spool_open(const char *path, int64_t limit, DflashDumpSpool **spool, DflashError *error) {
   DflashDumpSpool *s = calloc(1, sizeof *s);
   *spool = NULL;
   if (s == NULL) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for a dump");
   *s =
       (DflashDumpSpool){.path = path, .limit = limit, .descriptor = open_unnamed(path), .entries = cJSON_CreateArray()};
-  if (s->descriptor >= 0 && s->entries != NULL) {
+  DflashStatus status = s->descriptor >= 0 && s->entries != NULL
+                            ? check_place(path, error)
+                            : dflash_error_set(error, DFLASH_IO, "%s: cannot be written: %s", path, strerror(errno));
+  if (status == DFLASH_OK)
     *spool = s;
-    return DFLASH_OK;
-  }
-  DflashStatus status = dflash_error_set(error, DFLASH_IO, "%s: cannot be written: %s", path, strerror(errno));
-  dflash_spool_close(s);
+  else
+    dflash_spool_close(s);
   return status;
 }
 

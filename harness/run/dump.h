@@ -14,7 +14,8 @@ struct cJSON;
 
 typedef struct DflashDumpSpool DflashDumpSpool;
 
-/* path: of the dump to be; it must outlive the spool. limit: bytes of values at most. */
+/* path: of the dump to be; it must outlive the spool. A place that cannot be written is refused now, and nothing stays
+ * there. limit: bytes of values at most. */
 DflashStatus dflash_spool_open(const char *path, int64_t limit, DflashDumpSpool **spool, DflashError *error);
 void dflash_spool_close(DflashDumpSpool *spool);
 

@@ -15,30 +15,38 @@
 
 /* ---- which files are dumps ---- */
 
+typedef struct Kind {
+  bool read, is_dump;
+} Kind;
+
+/* Of a file that cannot be read nothing is sent. */
 static int probe(void *context, DflashChild *child) {
+  bool is_dump;
   dflash_child_hush(child, 1);
-  if (!dflash_dump_recognise(context)) return 0;
+  if (dflash_dump_recognise(context, &is_dump, NULL) != DFLASH_OK) return 0;
   cJSON *record = cJSON_CreateObject();
-  cJSON_AddStringToObject(record, "type", "dump");
+  cJSON_AddBoolToObject(record, "is_dump", is_dump);
   dflash_child_send(child, record);
   cJSON_Delete(record);
   return 0;
 }
 
 static int take_probe(void *context, cJSON *record) {
-  const char *type = cJSON_GetStringValue(cJSON_GetObjectItem(record, "type"));
-  *(bool *)context |= type != NULL && strcmp(type, "dump") == 0;
+  *(Kind *)context = (Kind){true, cJSON_IsTrue(cJSON_GetObjectItem(record, "is_dump"))};
   return 0;
 }
 
-int64_t dflash_dump_files(const DflashRunOptions *o) {
+int64_t dflash_dump_files(const DflashRunOptions *o, int64_t *unreadable) {
   int64_t count = 0;
+  *unreadable = 0;
   for (int64_t i = 0; i < o->file_count; i++) {
-    bool found = false;
+    Kind kind = {0};
     DflashChildResult result;
     DflashError error = {0};
     void *path = (void *)o->files[i]; /* read only */
-    if (dflash_isolate(probe, path, o->timeout_s, take_probe, &found, &result, &error) == DFLASH_OK) count += found;
+    if (dflash_isolate(probe, path, o->timeout_s, take_probe, &kind, &result, &error) != DFLASH_OK) continue;
+    count += kind.is_dump;
+    *unreadable += !kind.read;
   }
   return count;
 }

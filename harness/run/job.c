@@ -106,21 +106,20 @@ static DflashStatus run_files(DflashJob *job, DflashError *error) {
   return status;
 }
 
-/* With --dump around the files: what failed before an error is kept. */
+/* With --dump, what failed before an error is kept. */
 static DflashStatus run_dumped(DflashJob *job, DflashError *error) {
-  const DflashRunOptions *o = job->options;
-  if (o->dump == NULL) return run_files(job, error);
-  DflashStatus status = dflash_spool_open(o->dump, o->dump_limit, &job->dump, error);
-  if (status != DFLASH_OK) return status;
   DflashError later = {0};
-  status = run_files(job, error);
-  if (dflash_spool_write(job->dump, o->quiet ? NULL : stdout, &later) != DFLASH_OK && status == DFLASH_OK) {
-    *error = later;
-    status = later.status;
-  }
-  dflash_spool_close(job->dump);
-  job->dump = NULL;
-  return status;
+  DflashStatus status = run_files(job, error);
+  if (job->dump == NULL) return status;
+  if (dflash_spool_write(job->dump, job->options->quiet ? NULL : stdout, &later) == DFLASH_OK || status != DFLASH_OK)
+    return status;
+  *error = later;
+  return later.status;
+}
+
+static int fail(const DflashError *error) {
+  dflash_log(DFLASH_LOG_ERROR, "%s", error->message);
+  return dflash_status_exit(error->status);
 }
 
 static int run_all(DflashJob *job) {
@@ -132,18 +131,27 @@ static int run_all(DflashJob *job) {
                               .verbose = o->verbose};
   DflashError error = {0};
   uint64_t begin = dflash_clock_ns();
-  if (dflash_store_open(&store, &job->store, &error) != DFLASH_OK) {
-    dflash_log(DFLASH_LOG_ERROR, "%s", error.message);
-    return dflash_status_exit(error.status);
-  }
+  if (dflash_store_open(&store, &job->store, &error) != DFLASH_OK) return fail(&error);
   send_run(job);
   DflashStatus status = run_dumped(job, &error);
   int result = finish(job, begin);
   if (status == DFLASH_OK && job->store_error.status != DFLASH_OK) error = job->store_error;
   dflash_store_close(job->store, error.status == DFLASH_OK ? &error : NULL);
   if (error.status == DFLASH_OK) return result;
-  dflash_log(DFLASH_LOG_ERROR, "%s", error.message);
-  return dflash_status_exit(error.status);
+  const int failed = fail(&error);
+  return result == DFLASH_EXIT_WRONG ? result : failed;
+}
+
+/* A dump's place is looked at before anything else is written or run. */
+static int run_all_dumped(DflashJob *job) {
+  const DflashRunOptions *o = job->options;
+  DflashError error = {0};
+  if (o->dump != NULL && dflash_spool_open(o->dump, o->dump_limit, &job->dump, &error) != DFLASH_OK)
+    return fail(&error);
+  int result = run_all(job);
+  dflash_spool_close(job->dump);
+  job->dump = NULL;
+  return result;
 }
 
 int dflash_job_run(DflashJob *job) {
@@ -152,7 +160,7 @@ int dflash_job_run(DflashJob *job) {
     dflash_log(DFLASH_LOG_ERROR, "no memory for settings");
     return DFLASH_EXIT_WRONG;
   }
-  int result = run_all(job);
+  int result = run_all_dumped(job);
   free(job->settings);
   return result;
 }

@@ -42,6 +42,10 @@ void dflash_offline_known(DflashOffline *offline, const char *case_name) {
   send_and_delete(offline, named_record("known", "name", case_name));
 }
 
+void dflash_offline_say(DflashOffline *offline, int level, const char *text) {
+  send_and_delete(offline, named_record(level == DFLASH_LOG_ERROR ? "error" : "warning", "text", text));
+}
+
 void dflash_offline_progress(DflashOffline *offline, const char *text) {
   send_and_delete(offline, named_record("progress", "text", text));
 }
@@ -167,6 +171,10 @@ static int take(void *context, cJSON *record) {
     dflash_names_add(&p->known, text_of(record, "name"));
   } else if (strcmp(type, "progress") == 0) {
     dflash_progress("%s: %s", p->file, text_of(record, "text"));
+  } else if (strcmp(type, "error") == 0) {
+    dflash_log(DFLASH_LOG_ERROR, "%s", text_of(record, "text"));
+  } else if (strcmp(type, "warning") == 0) {
+    if (!p->options->quiet) dflash_log(DFLASH_LOG_WARNING, "%s", text_of(record, "text"));
   } else if (strcmp(type, "refused") == 0) {
     double status = cJSON_GetNumberValue(cJSON_GetObjectItem(record, "status"));
     refuse(p, status >= 0 && status < 100 ? (DflashStatus)status : DFLASH_INTERNAL, text_of(record, "message"));
@@ -244,5 +252,5 @@ int dflash_offline_run(const DflashRunOptions *o, int64_t file_count, const char
   }
   if (error.status == DFLASH_OK) return result;
   dflash_log(DFLASH_LOG_ERROR, "%s", error.message);
-  return dflash_status_exit(error.status);
+  return result == DFLASH_EXIT_WRONG ? result : dflash_status_exit(error.status);
 }

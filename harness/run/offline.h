@@ -24,6 +24,9 @@ int dflash_offline_run(const DflashRunOptions *options, int64_t file_count, cons
 
 /* Inside the child. Every case of the file, asked for or not: a name that none has is a mistake. */
 void dflash_offline_known(DflashOffline *offline, const char *case_name);
+/* A line of the log for whoever looks on, DFLASH_LOG_ERROR or DFLASH_LOG_WARNING; a warning is not told with --quiet.
+ */
+void dflash_offline_say(DflashOffline *offline, int level, const char *text);
 /* Restarts the time limit. */
 void dflash_offline_progress(DflashOffline *offline, const char *text);
 

@@ -1,13 +1,16 @@
 #include "run/sweep.h"
 
 #include <cjson/cJSON.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "compare/compare.h"
 #include "run/sweep_parts.h"
 #include "store/environment.h"
@@ -72,26 +75,32 @@ static void print_other(const Sweep *sweep, const cJSON *record, bool declined) 
 
 /* ---- files ---- */
 
+/* After the first record that cannot be written there are no more. */
 static int keep(Sweep *sweep, cJSON *record) {
-  return sweep->store != NULL && dflash_store_record(sweep->store, record, &sweep->error) != DFLASH_OK;
+  if (sweep->store == NULL) return 0;
+  if (sweep->error.status == DFLASH_OK) dflash_store_record(sweep->store, record, &sweep->error);
+  return sweep->error.status != DFLASH_OK;
 }
 
 /* Every row with what tells it from others, a line each. */
 static int write_scores(Sweep *sweep, const cJSON *record, const cJSON *scores) {
   static const char *const members[] = {"backend", "profile", "seed", "draw", "outcome"};
+  DflashText lines = {0};
   const cJSON *row;
   cJSON_ArrayForEach(row, scores) {
     cJSON *line = cJSON_Duplicate(row, 1);
     for (size_t i = 0; i < sizeof members / sizeof *members; i++)
       cJSON_AddItemToObject(line, members[i], cJSON_Duplicate(cJSON_GetObjectItem(record, members[i]), 1));
     char *text = dflash_record_line(line);
-    if (text != NULL) fprintf(sweep->scores, "%s\n", text);
+    if (text != NULL) dflash_text_append(&lines, "%s\n", text);
     free(text);
     cJSON_Delete(line);
   }
-  if (!ferror(sweep->scores) && fflush(sweep->scores) == 0) return 0;
-  dflash_error_set(&sweep->error, DFLASH_IO, "%s: cannot write", sweep->options->scores);
-  return 1;
+  if (lines.failed || (lines.size > 0 && fwrite(lines.data, 1, lines.size, sweep->scores) != lines.size) ||
+      fflush(sweep->scores) != 0)
+    dflash_error_set(&sweep->error, DFLASH_IO, "%s: cannot write: %s", sweep->options->scores, strerror(errno));
+  dflash_text_free(&lines);
+  return sweep->error.status != DFLASH_OK;
 }
 
 /* ---- counting ---- */
@@ -141,6 +150,7 @@ static int take(void *context, cJSON *record) {
 static int exit_of(const Sweep *sweep) {
   bool missing = sweep->options->run->allow_missing;
   if (sweep->failed > 0) return DFLASH_EXIT_WRONG;
+  if (sweep->error.status != DFLASH_OK) return dflash_status_exit(sweep->error.status);
   if (sweep->exit >= 0)
     return sweep->exit == DFLASH_EXIT_UNAVAILABLE && missing && sweep->passed == 0 ? DFLASH_EXIT_SKIPPED : sweep->exit;
   if (sweep->passed > 0) return DFLASH_EXIT_OK;
@@ -151,9 +161,10 @@ static int exit_of(const Sweep *sweep) {
 
 /* ---- the run ---- */
 
-/* Scores are written over an older file of scores, and over nothing else. */
+/* Scores are written over an older file of scores, and over nothing else; a device holds none. */
 static DflashStatus check_scores_file(const char *path, DflashError *error) {
-  FILE *file = fopen(path, "re");
+  struct stat about;
+  FILE *file = stat(path, &about) == 0 && S_ISREG(about.st_mode) ? fopen(path, "re") : NULL;
   if (file == NULL) return DFLASH_OK;
   int first = fgetc(file);
   fclose(file);
@@ -173,7 +184,8 @@ static DflashStatus open_files(Sweep *sweep, DflashError *error) {
   DflashStatus status = check_scores_file(o->scores, error);
   if (status != DFLASH_OK) return status;
   sweep->scores = fopen(o->scores, "we");
-  if (sweep->scores == NULL) return dflash_error_set(error, DFLASH_IO, "%s: cannot open", o->scores);
+  if (sweep->scores == NULL)
+    return dflash_error_set(error, DFLASH_IO, "%s: cannot open: %s", o->scores, strerror(errno));
   return DFLASH_OK;
 }
 
@@ -220,31 +232,39 @@ static void print_summary(const Sweep *sweep, int exit, double elapsed_s) {
          sweep->largest, elapsed_s, exit);
 }
 
+static void close_scores(Sweep *sweep) {
+  if (sweep->scores == NULL || fclose(sweep->scores) == 0 || sweep->error.status != DFLASH_OK) return;
+  dflash_error_set(&sweep->error, DFLASH_IO, "%s: cannot write: %s", sweep->options->scores, strerror(errno));
+}
+
+static void close_store(Sweep *sweep) {
+  if (sweep->store != NULL) dflash_store_close(sweep->store, sweep->error.status == DFLASH_OK ? &sweep->error : NULL);
+}
+
+/* The files are closed before the summary is printed: it tells the exit status. */
 static int finish(Sweep *sweep) {
   double elapsed_s = (double)(dflash_clock_ns() - sweep->begin) * 1e-9;
-  int exit = exit_of(sweep);
   dflash_progress_done();
-  send_summary(sweep, exit, elapsed_s);
-  print_summary(sweep, exit, elapsed_s);
-  return exit;
+  close_scores(sweep);
+  send_summary(sweep, exit_of(sweep), elapsed_s);
+  close_store(sweep);
+  print_summary(sweep, exit_of(sweep), elapsed_s);
+  if (sweep->error.status != DFLASH_OK) dflash_log(DFLASH_LOG_ERROR, "%s", sweep->error.message);
+  return exit_of(sweep);
 }
 
 int dflash_run_sweep(const DflashSweepOptions *options) {
   Sweep sweep = {.options = options, .exit = -1, .begin = dflash_clock_ns()};
-  DflashError error = {0};
-  int exit = DFLASH_EXIT_OK;
-  DflashStatus status = open_files(&sweep, &error);
-  if (status == DFLASH_OK) {
-    send_run(&sweep);
-    status = dflash_sweep_jobs(options, take, &sweep, &error);
-    if (status == DFLASH_OK && sweep.error.status == DFLASH_OK) exit = finish(&sweep);
+  if (open_files(&sweep, &sweep.error) != DFLASH_OK) {
+    close_scores(&sweep);
+    close_store(&sweep);
+    dflash_log(DFLASH_LOG_ERROR, "%s", sweep.error.message);
+    return dflash_status_exit(sweep.error.status);
   }
-  if (status == DFLASH_OK) error = sweep.error;
-  if (sweep.scores != NULL && fclose(sweep.scores) != 0 && error.status == DFLASH_OK)
-    dflash_error_set(&error, DFLASH_IO, "%s: cannot write", options->scores);
-  if (sweep.store != NULL) dflash_store_close(sweep.store, error.status == DFLASH_OK ? &error : NULL);
-  if (error.status == DFLASH_OK) return exit;
-  dflash_progress_done();
-  dflash_log(DFLASH_LOG_ERROR, "%s", error.message);
-  return dflash_status_exit(error.status);
+  send_run(&sweep);
+  DflashError error = {0};
+  if (sweep.error.status == DFLASH_OK && dflash_sweep_jobs(options, take, &sweep, &error) != DFLASH_OK &&
+      sweep.error.status == DFLASH_OK)
+    sweep.error = error;
+  return finish(&sweep);
 }

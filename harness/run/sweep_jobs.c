@@ -30,7 +30,7 @@ typedef struct Crew {
   Worker *workers;
   struct pollfd *wait;
   int64_t count;
-  bool stop;
+  bool stop, no_memory; /* no_memory: that is why it stops */
 } Crew;
 
 /* ---- a worker ---- */
@@ -86,7 +86,8 @@ static void take_lines(Crew *crew, Worker *worker) {
     cJSON *record = cJSON_Parse(text->data + begin);
     worker->next += crew->options->jobs;
     worker->left--;
-    crew->stop = record == NULL || crew->take(crew->context, record) != 0;
+    crew->no_memory = record == NULL; /* a worker sends whole records */
+    crew->stop = crew->no_memory || crew->take(crew->context, record) != 0;
     cJSON_Delete(record);
     begin = (size_t)(end - text->data) + 1;
   }
@@ -104,7 +105,8 @@ static void take_piece(Crew *crew, Worker *worker) {
     return;
   }
   dflash_text_bytes(&worker->text, piece, (size_t)n);
-  if (worker->text.failed)
+  crew->no_memory = worker->text.failed;
+  if (crew->no_memory)
     crew->stop = true;
   else
     take_lines(crew, worker);
@@ -124,7 +126,8 @@ static int64_t listen_once(Crew *crew) {
 
 /* Ends what still runs. A worker that owes draws went wrong by itself. */
 static DflashStatus end_all(Crew *crew, DflashError *error) {
-  DflashStatus status = DFLASH_OK;
+  DflashStatus status =
+      crew->no_memory ? dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for a draw's record") : DFLASH_OK;
   for (int64_t i = 0; i < crew->count; i++) {
     Worker *worker = &crew->workers[i];
     if (worker->pid > 0 && crew->stop) kill(worker->pid, SIGKILL);

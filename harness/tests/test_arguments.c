@@ -87,10 +87,39 @@ static void test_refusals(void **state) {
   expect_refusal("--budget 0s", "--budget: '0s' is not a time such as 60s, 500ms or 2m");
 }
 
+/* Leading zeros are no octal sign. */
+static void test_seeds(void **state) {
+  (void)state;
+  uint64_t seed = 5;
+  assert_int_equal(dflash_argument_seed(NULL, &seed, &error), DFLASH_OK);
+  assert_true(seed == 5);
+  assert_int_equal(dflash_argument_seed("010", &seed, &error), DFLASH_OK);
+  assert_true(seed == 10);
+  assert_int_equal(dflash_argument_seed("08", &seed, &error), DFLASH_OK);
+  assert_true(seed == 8);
+  assert_int_equal(dflash_argument_seed("18446744073709551615", &seed, &error), DFLASH_OK);
+  assert_true(seed == UINT64_MAX);
+  static const char *const refused[] = {"", "0x10", "-1", "+1", " 1", "1 ", "1.0", "18446744073709551616"};
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+    assert_int_equal(dflash_argument_seed(refused[i], &seed, &error), DFLASH_INVALID_ARGUMENT);
+  assert_string_equal(error.message, "--seed: '18446744073709551616' is not a whole number below 2^64");
+  assert_true(seed == UINT64_MAX);
+}
+
+static void test_numbers_are_decimal(void **state) {
+  (void)state;
+  assert_int_equal(parse("--rows 010 --threads 08"), DFLASH_OK);
+  assert_int_equal(values.number, 10);
+  assert_int_equal(values.threads, 8);
+  expect_refusal("--rows 0x10", "--rows: '0x10' is not a whole number from 0");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_values),
       cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_seeds),
+      cmocka_unit_test(test_numbers_are_decimal),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

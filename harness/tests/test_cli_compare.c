@@ -435,6 +435,9 @@ static void test_what_is_refused(void **state) {
       {"/cases/main/stages/attn.norm/0", 2, {8, 64}, 2, "int8", NULL, 0, "attribute dtype is \"int8\""},
       {"/cases/main/stages/attn.norm/7", 2, {8, 64}, 0, NULL, NULL, 0, "\"7\" is no layer; valid: 0 to 1"},
       {"/cases/main/stages/attn.norm/x", 2, {8, 64}, 0, NULL, NULL, 0, "\"x\" is no layer"},
+      {"/cases/main/stages/attn.norm/00", 2, {8, 64}, 0, NULL, NULL, 0, "\"00\" is no layer; valid: 0 to 1"},
+      {"/cases/main/stages/attn.norm/+0", 2, {8, 64}, 0, NULL, NULL, 0, "\"+0\" is no layer"},
+      {"/cases/main/context_state/k/01", 2, {8, 64}, 0, NULL, NULL, 0, "\"01\" is no layer"},
       {"/cases/main/stages/attn.norm", 2, {8, 64}, 0, NULL, NULL, 0, "expected a group"},
       {"/cases/main/stages/final.norm/0", 2, {8, 64}, 0, NULL, NULL, 0, "expected a dataset"},
       {"/cases/main/stages/attn.nrom/0", 2, {8, 64}, 0, NULL, NULL, 0, "stage \"attn.nrom\" is unknown; there are: "},
@@ -487,6 +490,81 @@ static void test_files_and_usage(void **state) {
   expect_error(2, "valid: chain, local", "compare t.h5 t.h5 -q --mode alone");
   expect_error(2, "no case matches 'nothing'", "compare t.h5 t.h5 -q --case nothing");
   expect_error(2, "stage 'attn.nrom' is unknown", "compare t.h5 t.h5 -q --stage attn.nrom");
+}
+
+static void put_inputs_hash(hid_t file) {
+  hid_t from = H5Fopen("t.h5", H5F_ACC_RDONLY, H5P_DEFAULT), attribute = H5Aopen(from, "inputs_hash", H5P_DEFAULT);
+  hid_t type = H5Aget_type(attribute);
+  char hash[65] = "";
+  if (H5Tis_variable_str(type) > 0) {
+    char *text = NULL;
+    assert_true(H5Aread(attribute, type, (void *)&text) >= 0);
+    snprintf(hash, sizeof hash, "%s", text);
+    H5free_memory(text);
+  } else {
+    assert_true(H5Tget_size(type) <= sizeof hash && H5Aread(attribute, type, hash) >= 0);
+  }
+  assert_int_equal(strlen(hash), 64);
+  H5Tclose(type);
+  H5Aclose(attribute);
+  H5Fclose(from);
+  put_text(file, "inputs_hash", hash);
+}
+
+/* Without both hashes the inputs may be others: one line says so. */
+static void test_inputs_that_are_not_checked(void **state) {
+  (void)state;
+  hid_t file = create();
+  copy_stage(file, "/cases/main/stages/attn.norm/0");
+  H5Fclose(file);
+  Program p = program("compare t.h5 c.h5");
+  expect_status(&p, 0);
+  assert_string_equal(p.err, "dflash-harness: warning: c.h5 has no inputs_hash: not checked whether both files are of "
+                             "the same inputs\n");
+  program_close(&p);
+  p = program("compare t.h5 c.h5 -q");
+  expect_status(&p, 0);
+  assert_string_equal(p.err, "");
+  program_close(&p);
+  file = H5Fopen("c.h5", H5F_ACC_RDWR, H5P_DEFAULT);
+  put_inputs_hash(file);
+  H5Fclose(file);
+  p = program("compare t.h5 c.h5");
+  expect_status(&p, 0);
+  assert_string_equal(p.err, "");
+  program_close(&p);
+  copy_whole(FIXTURE_FILE("tiny-f32.h5"), "g.h5");
+  file = H5Fopen("c.h5", H5F_ACC_RDWR, H5P_DEFAULT);
+  H5Ldelete(file, "cases/main/stages/attn.norm/0", H5P_DEFAULT);
+  H5Fclose(file);
+  p = program("compare g.h5 c.h5");
+  expect_status(&p, 4);
+  expect_contains(&p, p.err, "warning: g.h5 has no inputs_hash: not checked");
+  program_close(&p);
+}
+
+/* As verify declines it: nothing of this golden is computed otherwise in i8. */
+static void test_i8_without_q4tp(void **state) {
+  (void)state;
+  copy_whole(FIXTURE_FILE("tiny-f32.h5"), "g.h5");
+  expect_error(3, "g.h5: profile i8 is for q4tp matrices, and no matrix of the golden is q4tp",
+               "compare g.h5 g.h5 -q --profile i8 --json r.jsonl --junit r.xml");
+  cJSON *records = read_records("r.jsonl");
+  assert_string_equal(text_in(case_of(records, "main"), "outcome"), "unsupported");
+  assert_int_equal(number_in(last_record(records), "exit"), 3);
+  cJSON_Delete(records);
+  size_t size;
+  char *xml = read_whole("r.xml", &size);
+  assert_non_null(strstr(xml, "skipped message=\"unsupported: profile i8"));
+  free(xml);
+  hid_t file = create(); /* the file's own profile, too */
+  put_text(file, "profile", "i8");
+  H5Gclose(H5Gcreate2(file, "cases", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+  H5Gclose(H5Gcreate2(file, "cases/main", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+  H5Fclose(file);
+  expect_error(3, "c.h5: profile i8 is for q4tp matrices", "compare g.h5 c.h5 -q");
+  expect_run(4, "compare t.h5 c.h5 -q"); /* q4tp: only that nothing is in the file */
+  expect_run(0, "compare g.h5 g.h5 -q --profile f16");
 }
 
 /* Cut and changed: bad input or a verdict, never a crash of the program. */
@@ -611,6 +689,8 @@ int main(void) {
       cmocka_unit_test(test_nonfinite_in_f16_fails),
       cmocka_unit_test(test_what_is_refused),
       cmocka_unit_test(test_files_and_usage),
+      cmocka_unit_test(test_inputs_that_are_not_checked),
+      cmocka_unit_test(test_i8_without_q4tp),
       cmocka_unit_test(test_damaged_bytes),
       cmocka_unit_test(test_the_example_in_c),
       cmocka_unit_test(test_the_example_in_python),

@@ -2,6 +2,7 @@
 #include "program.h"
 
 #include <hdf5.h>
+#include <sys/stat.h>
 
 #define OFF "verify t.h5 --case main --backend off-stage"
 
@@ -109,6 +110,22 @@ static void test_nothing_wrong_nothing_written(void **state) {
   assert_false(file_exists("none.h5"));
 }
 
+/* The place is looked at before anything runs or is written, and nothing stays there. */
+static void test_a_place_that_cannot_be_written(void **state) {
+  (void)state;
+  static const char *const places[][2] = {{"folder", "folder: exists and is not a regular file"},
+                                          {"/dev/null", "/dev/null: exists and is not a regular file"},
+                                          {"nowhere/d.h5", "nowhere/d.h5: cannot be written: No such file"}};
+  mkdir("folder", 0777);
+  remove("early.jsonl");
+  for (int i = 0; i < 3; i++) {
+    expect_error(2, places[i][1], "verify t.h5 --case main --backend reference --json early.jsonl --dump %s",
+                 places[i][0]);
+    assert_false(file_exists("early.jsonl"));
+    expect_no_leftovers();
+  }
+}
+
 /* A crash in the block: what failed alone before it is whole, and nothing else is in the file. */
 static void test_a_crash_keeps_what_was_dumped(void **state) {
   (void)state;
@@ -194,6 +211,9 @@ static void test_changed_dumps_are_refused(void **state) {
     const char *message;
   } changes[] = {
       {"/", "version", NULL, 2, "attribute version is 2, expected 1"},
+      {"/", "left_out", NULL, -1, "attribute left_out is -1; valid: 0 to 2^53"},
+      {"/", "left_out", NULL, INT64_MAX, "attribute left_out is 9223372036854775807; valid"},
+      {"/", "left_out", "3", 0, "attribute left_out is string, expected i64"},
       {"/", "contents_hash", "00", 0, "contents_hash does not match"},
       {"/verdicts/0", "case", "other", 0, "contents_hash does not match"},
       {"/verdicts/0", "case", "a/b", 0, "the case's name is with a slash"},
@@ -234,6 +254,32 @@ static void test_a_changed_value_is_refused(void **state) {
   expect_error(2, "contents_hash does not match", "verify h.h5 -q");
 }
 
+/* What is wrong with the file is said, not that a backend is missing. */
+static void test_what_cannot_be_read_is_told(void **state) {
+  (void)state;
+  size_t size;
+  expect_run(1, OFF " -q --mode alone --dump d.h5");
+  char *bytes = read_whole("d.h5", &size);
+  write_whole("h.h5", bytes, size / 2);
+  free(bytes);
+  expect_error(2, "h.h5: not a readable HDF5 file: truncated file", "verify h.h5 -q --junit h.xml");
+  char *xml = read_whole("h.xml", &size);
+  assert_non_null(strstr(xml, " failures=\"0\" errors=\"1\""));
+  free(xml);
+  expect_error(2, "h.h5: not a readable HDF5 file: truncated file", "verify h.h5 -q --profile i8");
+  write_whole("text.h5", "no HDF5", 7);
+  expect_error(2, "text.h5: not a readable HDF5 file", "verify text.h5 -q");
+  expect_error(2, "none.h5: cannot open", "verify none.h5 -q");
+  hid_t file = H5Fcreate("empty.h5", H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  H5Fclose(file);
+  expect_error(2, "empty.h5: /: attribute format: missing", "verify empty.h5 -q");
+  /* beside a dump, whose failures count first */
+  expect_error(1, "h.h5: not a readable HDF5 file", "verify h.h5 d.h5 -q");
+  expect_error(2, "dumps and golden files are verified apart|1 of 2", "verify h.h5 d.h5 -q --profile exact");
+  expect_error(2, "--backend is missing", "verify h.h5 t.h5 -q");
+  expect_error(2, "--backend is missing", "verify h.h5 -q --json r.jsonl --resume");
+}
+
 /* Cut at any length, or with bytes changed in its metadata: bad input or, where the bytes do not matter, the verdict.
  */
 static void test_damaged_bytes(void **state) {
@@ -267,11 +313,13 @@ int main(void) {
       cmocka_unit_test(test_classes_survive),
       cmocka_unit_test(test_the_inputs_stand_beside),
       cmocka_unit_test(test_nothing_wrong_nothing_written),
+      cmocka_unit_test(test_a_place_that_cannot_be_written),
       cmocka_unit_test(test_a_crash_keeps_what_was_dumped),
       cmocka_unit_test(test_the_limit),
       cmocka_unit_test(test_usage),
       cmocka_unit_test(test_changed_dumps_are_refused),
       cmocka_unit_test(test_a_changed_value_is_refused),
+      cmocka_unit_test(test_what_cannot_be_read_is_told),
       cmocka_unit_test(test_damaged_bytes),
   };
   return cmocka_run_group_tests(tests, scratch_setup_golden, scratch_teardown);

@@ -92,6 +92,17 @@ static void test_the_run_stops_at_once(void **state) {
   assert_true(time(NULL) - begin < 30);
 }
 
+/* What failed counts first: the case was judged before its records did not fit. */
+static void test_a_failure_stays_one(void **state) {
+  (void)state;
+  remove("r.jsonl");
+  Program p = program_limited(&(ProgramLimits){.file_bytes = 3000},
+                              "verify t.h5 --backend off-stage --mode alone -q --json r.jsonl");
+  expect_status(&p, 1);
+  expect_contains(&p, p.err, "r.jsonl: cannot write: File too large");
+  program_close(&p);
+}
+
 /* A run that stopped so goes on when there is room again. */
 static void test_records_go_on(void **state) {
   (void)state;
@@ -156,6 +167,7 @@ int main(void) {
       cmocka_unit_test(test_a_golden_that_was_there_stays),
       cmocka_unit_test(test_records),
       cmocka_unit_test(test_the_run_stops_at_once),
+      cmocka_unit_test(test_a_failure_stays_one),
       cmocka_unit_test(test_records_go_on),
       cmocka_unit_test(test_junit),
       cmocka_unit_test(test_paths_that_cannot_be_written),

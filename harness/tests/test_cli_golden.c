@@ -96,6 +96,7 @@ static void test_recipes(void **state) {
       {"--preset tiny --context 9223372036854775807", "context"},
       {"--preset tiny --seed -1", "--seed: '-1' is not a whole number"},
       {"--preset tiny --seed 18446744073709551616", "--seed: '18446744073709551616'"},
+      {"--preset tiny --seed 0x1", "--seed: '0x1' is not a whole number"},
       {"--preset tiny extra", "takes no operand: 'extra'"},
       {"--recipe nosuch.json", "nosuch.json: cannot open"},
       {"--recipe text.json", "text.json: recipe is not one JSON object"},
@@ -126,8 +127,8 @@ static void test_a_recipe_gives_one_file(void **state) {
                       "--set eps=1e-5 --seed";
   size_t first_size, size;
   expect_run(0, "golden make -q %s 7 --threads 1 -o a.h5", sizes);
-  expect_run(0, "golden make -q %s 7 --threads 2 -o b.h5", sizes);
-  expect_run(0, "golden make -q %s 8 -o c.h5", sizes);
+  expect_run(0, "golden make -q %s 007 --threads 2 -o b.h5", sizes);
+  expect_run(0, "golden make -q %s 08 -o c.h5", sizes);
   char *first = read_whole("a.h5", &first_size), *same = read_whole("b.h5", &size);
   assert_int_equal(size, first_size);
   assert_memory_equal(first, same, size);

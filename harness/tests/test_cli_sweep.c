@@ -151,6 +151,53 @@ static void what_is_declined_is_no_pass(void **state) {
   expect_run(77, "sweep --backend template --count 3 --allow-missing -q");
 }
 
+/* What ran is told, and one line says what could not be written. */
+static void a_full_disk_leaves_the_summary(void **state) {
+  (void)state;
+  static const char *const runs[][3] = {
+      {"--backend reference --count 3 --json /dev/full", "0 draws, seed 1", "0 failed"},
+      {"--backend reference --count 3 --scores /dev/full", "1 draw, seed 1", "0 failed"},
+      {"--backend reference --count 3 --jobs 2 --scores /dev/full -q", "1 draw, seed 1", "0 failed"},
+      {"--backend off-stage --count 3 --mode alone --no-shrink --scores /dev/full", "1 draw, seed 1", "1 failed"}};
+  for (int i = 0; i < 4; i++) {
+    Program p = program("sweep %s", runs[i][0]);
+    const int failed = runs[i][2][0] == '1';
+    expect_status(&p, failed ? 1 : 2);
+    expect_contains(&p, p.out, runs[i][1]);
+    expect_contains(&p, p.out, runs[i][2]);
+    expect_contains(&p, p.out, failed ? "exit status 1\n" : "exit status 2\n");
+    assert_string_equal(p.err, "dflash-harness: error: /dev/full: cannot write: No space left on device\n");
+    program_close(&p);
+  }
+}
+
+/* The last record that fits may be any: the summary on the console tells of it. */
+static void records_may_stop_anywhere(void **state) {
+  (void)state;
+  for (long bytes = 1; bytes <= 7001; bytes += 1000) {
+    remove("r.jsonl");
+    Program p = program_limited(&(ProgramLimits){.file_bytes = bytes < 300 ? 300 : bytes},
+                                "sweep --backend reference --count 2 -q --json r.jsonl");
+    if (p.status != 0) expect_status(&p, 2);
+    if (p.status != 0) expect_contains(&p, p.out, "exit status 2\n");
+    if (p.status != 0) expect_contains(&p, p.err, "r.jsonl: cannot write: File too large");
+    cJSON *records = read_records("r.jsonl");
+    assert_int_equal(count_records(records, "summary"), p.status == 0);
+    cJSON_Delete(records);
+    program_close(&p);
+  }
+}
+
+static void seeds_are_decimal(void **state) {
+  (void)state;
+  Program p = program("sweep --backend reference --count 1 --seed 010");
+  expect_status(&p, 0);
+  expect_contains(&p, p.out, "1 draw, seed 10, ");
+  program_close(&p);
+  expect_error(2, "--seed|'0x10'", "sweep --backend reference --seed 0x10");
+  expect_error(2, "--seed is given twice", "sweep --backend reference --seed 1 --seed 2");
+}
+
 static void bad_usage_is_refused(void **state) {
   (void)state;
   expect_error(3, "nowhere", "sweep --backend nowhere --count 3");
@@ -178,6 +225,9 @@ int main(void) {
       cmocka_unit_test(crashes_are_found),
       cmocka_unit_test(hangs_are_ended),
       cmocka_unit_test(what_is_declined_is_no_pass),
+      cmocka_unit_test(a_full_disk_leaves_the_summary),
+      cmocka_unit_test(records_may_stop_anywhere),
+      cmocka_unit_test(seeds_are_decimal),
       cmocka_unit_test(bad_usage_is_refused),
   };
   return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);

@@ -53,6 +53,7 @@ static void test_selections_of_a_run(void **state) {
       {2, "--shard: '3/2' is not I/N", "verify t.h5 --backend reference --shard 3/2"},
       {2, "--shard: '0/2' is not I/N", "verify t.h5 --backend reference --shard 0/2"},
       {2, "--shard: '1/2x' is not I/N", "verify t.h5 --backend reference --shard 1/2x"},
+      {2, "--shard: '1/?2' is not I/N", "verify t.h5 --backend reference --shard 1/\t2"},
       {2, "--repeat: at least 1", "verify t.h5 --backend reference --repeat 0"},
       {2, "--layer: '-1' is not a whole number", "verify t.h5 --backend reference --layer -1"},
       {2, "--timeout: '0' is not a time", "verify t.h5 --backend reference --timeout 0"},

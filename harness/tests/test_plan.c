@@ -140,7 +140,11 @@ static void hostile_lists_are_refused(void **state) {
   expect_refusal("[7]", "a list of objects");
   expect_refusal("[{\"anchor_pos\":4}]", "its name is ''");
   expect_refusal("[{\"name\":\"a/b\",\"anchor_pos\":4}]", "its name is 'a/b'");
-  expect_refusal("[{\"name\":\"p\"}]", "anchor_pos is -1");
+  expect_refusal("[{\"name\":\"p\"}]",
+                 "recipe: plan 'p' lacks 'anchor_pos', the position of its block's first row; valid: an integer, 0 or "
+                 "more");
+  expect_refusal("[{\"name\":\"p\",\"anchor_pos\":-1}]", "'anchor_pos' of a plan must be an integer, 0 or more");
+  expect_member_refusal("\"rows\":\"8\"", "'rows' of a plan must be an integer, 0 or more");
   snprintf(list, sizeof list, "[%s,%s]", ONE, ONE);
   expect_refusal(list, "two plans have the name 'p'");
   expect_refusal("[{\"name\":\"p\",\"anchor_pos\":4},{\"name\":\"q\",\"anchor_pos\":4,\"flags\":[\"exact-24bit\"]}]",
