@@ -12,72 +12,72 @@
 #include "dflash/status.h"
 
 /* X(name): functions that need no instance, an instance, a device. */
-#define VULKAN_GLOBAL_FUNCTIONS(X) \
-  X(vkEnumerateInstanceVersion)    \
-  X(vkEnumerateInstanceLayerProperties) \
+#define VULKAN_GLOBAL_FUNCTIONS(X)          \
+  X(vkEnumerateInstanceVersion)             \
+  X(vkEnumerateInstanceLayerProperties)     \
   X(vkEnumerateInstanceExtensionProperties) \
   X(vkCreateInstance)
 
-#define VULKAN_INSTANCE_FUNCTIONS(X)         \
-  X(vkDestroyInstance)                       \
-  X(vkEnumeratePhysicalDevices)              \
-  X(vkGetPhysicalDeviceProperties2)          \
-  X(vkGetPhysicalDeviceFeatures2)            \
-  X(vkGetPhysicalDeviceMemoryProperties)     \
+#define VULKAN_INSTANCE_FUNCTIONS(X)          \
+  X(vkDestroyInstance)                        \
+  X(vkEnumeratePhysicalDevices)               \
+  X(vkGetPhysicalDeviceProperties2)           \
+  X(vkGetPhysicalDeviceFeatures2)             \
+  X(vkGetPhysicalDeviceMemoryProperties)      \
   X(vkGetPhysicalDeviceQueueFamilyProperties) \
-  X(vkEnumerateDeviceExtensionProperties)    \
-  X(vkCreateDevice)                          \
+  X(vkEnumerateDeviceExtensionProperties)     \
+  X(vkCreateDevice)                           \
   X(vkGetDeviceProcAddr)
 
-#define VULKAN_DEVICE_FUNCTIONS(X) \
-  X(vkDestroyDevice)               \
-  X(vkDeviceWaitIdle)              \
-  X(vkGetDeviceQueue)              \
-  X(vkCreateBuffer)                \
-  X(vkDestroyBuffer)               \
-  X(vkGetBufferMemoryRequirements) \
-  X(vkAllocateMemory)              \
-  X(vkFreeMemory)                  \
-  X(vkBindBufferMemory)            \
-  X(vkMapMemory)                   \
-  X(vkFlushMappedMemoryRanges)     \
+#define VULKAN_DEVICE_FUNCTIONS(X)  \
+  X(vkDestroyDevice)                \
+  X(vkDeviceWaitIdle)               \
+  X(vkGetDeviceQueue)               \
+  X(vkCreateBuffer)                 \
+  X(vkDestroyBuffer)                \
+  X(vkGetBufferMemoryRequirements)  \
+  X(vkAllocateMemory)               \
+  X(vkFreeMemory)                   \
+  X(vkBindBufferMemory)             \
+  X(vkMapMemory)                    \
+  X(vkFlushMappedMemoryRanges)      \
   X(vkInvalidateMappedMemoryRanges) \
-  X(vkCreateShaderModule)          \
-  X(vkDestroyShaderModule)         \
-  X(vkCreateDescriptorSetLayout)   \
-  X(vkDestroyDescriptorSetLayout)  \
-  X(vkCreatePipelineLayout)        \
-  X(vkDestroyPipelineLayout)       \
-  X(vkCreatePipelineCache)         \
-  X(vkDestroyPipelineCache)        \
-  X(vkCreateComputePipelines)      \
-  X(vkDestroyPipeline)             \
-  X(vkCreateDescriptorPool)        \
-  X(vkDestroyDescriptorPool)       \
-  X(vkAllocateDescriptorSets)      \
-  X(vkUpdateDescriptorSets)        \
-  X(vkCreateCommandPool)           \
-  X(vkDestroyCommandPool)          \
-  X(vkAllocateCommandBuffers)      \
-  X(vkFreeCommandBuffers)          \
-  X(vkBeginCommandBuffer)          \
-  X(vkEndCommandBuffer)            \
-  X(vkCmdBindPipeline)             \
-  X(vkCmdBindDescriptorSets)       \
-  X(vkCmdPushConstants)            \
-  X(vkCmdDispatch)                 \
-  X(vkCmdCopyBuffer)               \
-  X(vkCmdFillBuffer)               \
-  X(vkCmdPipelineBarrier)          \
-  X(vkCmdResetQueryPool)           \
-  X(vkCmdWriteTimestamp)           \
-  X(vkCreateQueryPool)             \
-  X(vkDestroyQueryPool)            \
-  X(vkGetQueryPoolResults)         \
-  X(vkCreateFence)                 \
-  X(vkDestroyFence)                \
-  X(vkResetFences)                 \
-  X(vkWaitForFences)               \
+  X(vkCreateShaderModule)           \
+  X(vkDestroyShaderModule)          \
+  X(vkCreateDescriptorSetLayout)    \
+  X(vkDestroyDescriptorSetLayout)   \
+  X(vkCreatePipelineLayout)         \
+  X(vkDestroyPipelineLayout)        \
+  X(vkCreatePipelineCache)          \
+  X(vkDestroyPipelineCache)         \
+  X(vkCreateComputePipelines)       \
+  X(vkDestroyPipeline)              \
+  X(vkCreateDescriptorPool)         \
+  X(vkDestroyDescriptorPool)        \
+  X(vkAllocateDescriptorSets)       \
+  X(vkUpdateDescriptorSets)         \
+  X(vkCreateCommandPool)            \
+  X(vkDestroyCommandPool)           \
+  X(vkAllocateCommandBuffers)       \
+  X(vkFreeCommandBuffers)           \
+  X(vkBeginCommandBuffer)           \
+  X(vkEndCommandBuffer)             \
+  X(vkCmdBindPipeline)              \
+  X(vkCmdBindDescriptorSets)        \
+  X(vkCmdPushConstants)             \
+  X(vkCmdDispatch)                  \
+  X(vkCmdCopyBuffer)                \
+  X(vkCmdFillBuffer)                \
+  X(vkCmdPipelineBarrier)           \
+  X(vkCmdResetQueryPool)            \
+  X(vkCmdWriteTimestamp)            \
+  X(vkCreateQueryPool)              \
+  X(vkDestroyQueryPool)             \
+  X(vkGetQueryPoolResults)          \
+  X(vkCreateFence)                  \
+  X(vkDestroyFence)                 \
+  X(vkResetFences)                  \
+  X(vkWaitForFences)                \
   X(vkQueueSubmit)
 
 /* Which call is made to fail: none, or the `at`-th from the opening of the device on. */

@@ -9,20 +9,20 @@
 /* What was found; sizes in bytes. */
 typedef struct VulkanTraits {
   bool is_cpu;
-  bool integer_dot;       /* packed 4x8 bit dot products can be used (shaderIntegerDotProduct) */
-  bool denormals_kept;    /* the device can be told to keep f32 denormals */
+  bool integer_dot;    /* packed 4x8 bit dot products can be used (shaderIntegerDotProduct) */
+  bool denormals_kept; /* the device can be told to keep f32 denormals */
   uint32_t api_version;
   uint32_t subgroup_size;
-  uint32_t max_threads;   /* of a workgroup, at least 128 by the standard */
+  uint32_t max_threads; /* of a workgroup, at least 128 by the standard */
   uint32_t max_groups[3];
   uint32_t timestamp_bits; /* valid ones; 0: no timestamps */
   double timestamp_ns;     /* of a tick */
   uint64_t shared_bytes;   /* of a workgroup; at least 16384 by the standard */
   uint64_t max_binding;    /* range of a storage buffer */
   uint64_t max_allocation;
-  uint64_t offset_align;   /* of a storage buffer's offset in its buffer */
-  uint64_t flush_align;    /* nonCoherentAtomSize */
-  uint64_t memory_bytes;   /* of the largest device-local heap */
+  uint64_t offset_align; /* of a storage buffer's offset in its buffer */
+  uint64_t flush_align;  /* nonCoherentAtomSize */
+  uint64_t memory_bytes; /* of the largest device-local heap */
   char name[128], driver[128], id[64];
 } VulkanTraits;
 

@@ -19,34 +19,31 @@ enum { VULKAN_MAX_BINDINGS = 10, VULKAN_MAX_CONSTANTS = 4, VULKAN_PUSH_BYTES = 6
  *   5 y float; 6 half_*: largest float[rows]; i8: scales float[rows][cols / 32]
  *   constants: 0 rows of x a workgroup takes (ROWS: 8 or 16), 1 rows of w a thread takes (1, 2 or 4)
  *   groups: ceil(out_rows / (8 * constant 1)), ceil(rows / ROWS), 1; 128 threads, 16 a row of w
- * quantise: 0 x; 1 words uint[rows][cols / 4]; 2 scales float[rows][cols / 32]; groups ceil(cols / 32 / 4), rows; 128 threads
- * largest: 0 x; 1 columns; 2 largest float[rows]; groups rows
- * norm: 0 x; 1 weight; 2 y; groups rows
- * out: 0 h (in place); 1 x; 2 d float[rows][2 * taps * groups]; 3 base float[2][taps][width]; 4 weight; 5 norm; groups rows
+ * quantise: 0 x; 1 words uint[rows][cols / 4]; 2 scales float[rows][cols / 32]; groups ceil(cols / 32 / 4), rows; 128
+ * threads largest: 0 x; 1 columns; 2 largest float[rows]; groups rows norm: 0 x; 1 weight; 2 y; groups rows out: 0 h
+ * (in place); 1 x; 2 d float[rows][2 * taps * groups]; 3 base float[2][taps][width]; 4 weight; 5 norm; groups rows
  * conv: 0 x; 1 d; 2 base; 3 y; groups ceil(width / 256), rows
  * act: 0 gate; 1 up; 2 y; groups ceil(count / 256)
  * heads: 0 x [rows][heads][head_dim]; 1 weight; 2 table float[rows][2][half]: cos, sin; 3 y; groups heads, rows
  * rotation: 0 positions float[rows]; 1 inv_freq; 2 table; groups ceil(rows * half / 64)
- * attend: 0 q [rows][heads][head_dim]; 1 context K [len][kv_heads][head_dim]; 2 context V; 3 own K [rows][kv_heads][head_dim];
- *   4 own V; 5 visible uint[1 + rows]: end, then each row's begin, as rows of K; begin of row 0 is the smallest and none
- *   exceeds end; 6 sums float[parts][rows * heads][2]: largest score, sum of exp (an empty part: -inf, 0);
- *   7 mixes float[parts][rows * heads][head_dim], not divided by the sum
- *   constants: 0 head_dim, 1 queries a workgroup takes, 2 keys a step; groups kv_heads, splits + 1,
- *   ceil(rows * heads / kv_heads / queries); 128 threads. Query index within a kv head: row * rep + head % rep.
- *   Context part s sees K rows [b + s n, b + (s + 1) n) below end, b the smallest begin, n = ceil((end - b) / splits)
- *   rounded up to the keys a step.
- * mix: 0 sums; 1 mixes; 2 y [rows][heads][head_dim]; groups heads, rows; 64 threads
- * top: 0 logits [rows][width]; 1 values float[rows][chunks][top]; 2 tokens int[rows][chunks][top] (-1 past the end of a
- *   chunk); 3 flags uint[1]: 1 where a NaN was seen; groups chunks, rows; 256 threads
- * top_merge: 0 values [rows][count]; 1 tokens; 2 best values float[rows][top]; 3 best tokens int[rows][top]; groups rows
- * gather: 0 codebook part (words); 1 best tokens; 2 anchor int[1]; 3 y float[rows][top][rank]; groups rows, top, 1; 64 threads.
- *   Entries of tokens outside the part are left alone.
- * pairs: 0 P rows; 1 C rows, both float[rows][top][rank]; 2 hp float[rows][rank]; 3 pairs float[rows][top][top]: [j][p][c];
- *   row 0 has p = 0 alone; groups top, rows (p, j)
- * choose: 0 best values; 1 best tokens; 2 pairs; 3 hp; 4 flags uint[1] (NaN in scores is added);
- *   5 result int: chosen[rows], plain[rows], candidates[rows][top], then floats scores[rows][top], then the flags; groups 1
- * read: 0 words uvec4[]; 1 sums uint[groups]; push count = uvec4s in all; 256 threads, any number of groups
- * multiply: 0 sums float[groups * 256]; push count = rounds of 64 multiply-adds a thread */
+ * attend: 0 q [rows][heads][head_dim]; 1 context K [len][kv_heads][head_dim]; 2 context V; 3 own K
+ * [rows][kv_heads][head_dim]; 4 own V; 5 visible uint[1 + rows]: end, then each row's begin, as rows of K; begin of row
+ * 0 is the smallest and none exceeds end; 6 sums float[parts][rows * heads][2]: largest score, sum of exp (an empty
+ * part: -inf, 0); 7 mixes float[parts][rows * heads][head_dim], not divided by the sum constants: 0 head_dim, 1 queries
+ * a workgroup takes, 2 keys a step; groups kv_heads, splits + 1, ceil(rows * heads / kv_heads / queries); 128 threads.
+ * Query index within a kv head: row * rep + head % rep. Context part s sees K rows [b + s n, b + (s + 1) n) below end,
+ * b the smallest begin, n = ceil((end - b) / splits) rounded up to the keys a step. mix: 0 sums; 1 mixes; 2 y
+ * [rows][heads][head_dim]; groups heads, rows; 64 threads top: 0 logits [rows][width]; 1 values
+ * float[rows][chunks][top]; 2 tokens int[rows][chunks][top] (-1 past the end of a chunk); 3 flags uint[1]: 1 where a
+ * NaN was seen; groups chunks, rows; 256 threads top_merge: 0 values [rows][count]; 1 tokens; 2 best values
+ * float[rows][top]; 3 best tokens int[rows][top]; groups rows gather: 0 codebook part (words); 1 best tokens; 2 anchor
+ * int[1]; 3 y float[rows][top][rank]; groups rows, top, 1; 64 threads. Entries of tokens outside the part are left
+ * alone. pairs: 0 P rows; 1 C rows, both float[rows][top][rank]; 2 hp float[rows][rank]; 3 pairs float[rows][top][top]:
+ * [j][p][c]; row 0 has p = 0 alone; groups top, rows (p, j) choose: 0 best values; 1 best tokens; 2 pairs; 3 hp; 4
+ * flags uint[1] (NaN in scores is added); 5 result int: chosen[rows], plain[rows], candidates[rows][top], then floats
+ * scores[rows][top], then the flags; groups 1 read: 0 words uvec4[]; 1 sums uint[groups]; push count = uvec4s in all;
+ * 256 threads, any number of groups multiply: 0 sums float[groups * 256]; push count = rounds of 64 multiply-adds a
+ * thread */
 #define VULKAN_KERNELS(X)                                 \
   X(MATRIX_F32, matrix_f32, 6, 1u << 5, MatrixPush)       \
   X(MATRIX_F16, matrix_f16, 6, 1u << 5, MatrixPush)       \

@@ -47,10 +47,10 @@ struct DflashModel {
   VulkanPipelines pipelines;
   VulkanArena arena;
   VulkanRange inv_freq, hidden_norm, norm;
-  VulkanMatrix fc, selector, head; /* head.rows 0: none */
+  VulkanMatrix fc, selector, head;     /* head.rows 0: none */
   VulkanMatrix predecessor, successor; /* as stored, rows tightly packed: parts only */
-  VulkanLayer *layers; /* [geometry.layers] */
-  VulkanBuffer stream; /* for measure_read and evict_caches, made when first asked for */
+  VulkanLayer *layers;                 /* [geometry.layers] */
+  VulkanBuffer stream;                 /* for measure_read and evict_caches, made when first asked for */
 };
 
 DflashStatus vulkan_options_read(const DflashModelDesc *desc, VulkanOptions *options, DflashError *error);

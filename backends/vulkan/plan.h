@@ -9,9 +9,9 @@ enum { VULKAN_DISPATCH, VULKAN_COPY, VULKAN_FILL };
 
 typedef struct VulkanStep {
   int kind;
-  const VulkanPipeline *pipeline;           /* dispatch */
-  VulkanRange ranges[VULKAN_MAX_BINDINGS];  /* dispatch: as the kernel binds them; copy: from, to; fill: to */
-  uint32_t push[VULKAN_PUSH_BYTES / 4];     /* dispatch; fill: [0] is the word */
+  const VulkanPipeline *pipeline;          /* dispatch */
+  VulkanRange ranges[VULKAN_MAX_BINDINGS]; /* dispatch: as the kernel binds them; copy: from, to; fill: to */
+  uint32_t push[VULKAN_PUSH_BYTES / 4];    /* dispatch; fill: [0] is the word */
   uint32_t groups[3];
   int32_t stage, layer; /* whose work it is; DFLASH_STAGE_NONE: of the stage that follows */
 } VulkanStep;
@@ -50,9 +50,9 @@ typedef struct VulkanPlan {
   VkDescriptorPool descriptors;
   VkQueryPool queries;
   VkFence fence;
-  uint32_t stamps;    /* 0: the device has none */
+  uint32_t stamps;     /* 0: the device has none */
   int32_t (*marks)[2]; /* stage and layer of the span that ends at stamp i + 1 */
-  uint32_t barriers;  /* recorded, for reports and tests */
+  uint32_t barriers;   /* recorded, for reports and tests */
   uint32_t dispatches;
 } VulkanPlan;
 

@@ -5,10 +5,12 @@
 #include "model.h"
 
 enum {
-  VULKAN_SETTLE_ROWS = 256, /* rows of a push projected at once; a sequence that does not capture lets up to this many wait */
+  VULKAN_SETTLE_ROWS =
+      256, /* rows of a push projected at once; a sequence that does not capture lets up to this many wait */
   VULKAN_REWIND_ROWS = 256, /* how far a windowed layer can be rewound at least */
   VULKAN_PLANS = 8,         /* recorded blocks kept */
-  VULKAN_MAX_ROWS = 4096    /* of a block */
+  VULKAN_MAX_ROWS = 4096,   /* of a block */
+  VULKAN_TOP_CHUNK = 4096   /* logits that a workgroup of `top` looks at */
 };
 
 /* Positions beyond this are refused: bookkeeping never overflows. */
@@ -23,15 +25,15 @@ typedef struct VulkanHeld {
 /* Where a block's values lie; device memory of the sequence. Rows: geometry.block; draft rows: block - 1. */
 typedef struct VulkanScratch {
   VulkanRange h, norm, kernel, conv, q_proj, k_proj, v_proj, q, k, mix, o_proj, gate, up, act, down;
-  VulkanRange logits, hidden;        /* [block - 1][vocab], [block - 1][rank] */
-  VulkanRange positions, table;      /* [rows], [rows][2][head_dim / 2] */
-  VulkanRange visible;               /* [layers][visible_stride] words: kernel.h, attend */
-  VulkanRange anchor;                /* int32 */
-  VulkanRange sums, mixes;           /* [splits + 1][rows * heads] ... */
+  VulkanRange logits, hidden;         /* [block - 1][vocab], [block - 1][rank] */
+  VulkanRange positions, table;       /* [rows], [rows][2][head_dim / 2] */
+  VulkanRange visible;                /* [layers][visible_stride] words: kernel.h, attend */
+  VulkanRange anchor;                 /* int32 */
+  VulkanRange sums, mixes;            /* [splits + 1][rows * heads] ... */
   VulkanRange words, scales, largest; /* activations of profiles i8 and f16 */
   VulkanRange top_values, top_tokens, best_values, best_tokens, flags;
   VulkanRange predecessors, successors, pairs;
-  VulkanRange result;                /* as choose writes it */
+  VulkanRange result; /* as choose writes it */
 } VulkanScratch;
 
 /* What the host hands to a block, and where it goes. Offsets in `upload` and ranges of the scratch buffer match. */
@@ -44,10 +46,10 @@ typedef struct VulkanInput {
 typedef struct VulkanBlockPlan {
   VulkanPlan plan;
   int64_t rows, n_draft, head_width;
-  uint32_t flags;       /* DFLASH_BLOCK_STAMP */
-  bool logits, hidden;  /* copied to the host */
-  uint64_t generation;  /* of the context's buffers when it was recorded */
-  uint64_t used;        /* for the choice of the one to drop */
+  uint32_t flags;      /* DFLASH_BLOCK_STAMP */
+  bool logits, hidden; /* copied to the host */
+  uint64_t generation; /* of the context's buffers when it was recorded */
+  uint64_t used;       /* for the choice of the one to drop */
   bool open;
 } VulkanBlockPlan;
 
@@ -65,6 +67,7 @@ struct DflashSequence {
   uint32_t splits; /* of the context, in attention */
 
   VulkanBuffer device_scratch, upload, readback;
+  uint64_t readback_result, readback_logits, readback_hidden; /* offsets in readback */
   VulkanScratch scratch;
   VulkanInput input;
   VulkanCapture captured;
@@ -81,13 +84,35 @@ struct DflashSequence {
   VulkanBlockPlan plans[VULKAN_PLANS];
   VulkanBlockPlan *last; /* plan of the last block; NULL: none yet */
   uint64_t blocks;
-  uint64_t block_ns, settle_ns; /* of the last block */
+  uint64_t block_ns, settle_ns;                /* of the last block */
   int64_t block_rows, block_draft, block_head; /* sizes of the last block, 0: none */
 };
+
+DflashStatus vulkan_sequence_open(DflashModel *model, const DflashSequenceDesc *desc, DflashSequence **sequence,
+                                  DflashError *error);
+void vulkan_sequence_close(DflashSequence *s); /* NULL or half open: fine */
 
 /* scratch.c: everything that does not depend on the context's length. */
 DflashStatus vulkan_scratch_open(DflashSequence *s, DflashError *error);
 void vulkan_scratch_close(DflashSequence *s);
+int64_t vulkan_stage_width(const DflashGeometry *g, int32_t stage); /* head.logits: the whole vocabulary */
+int64_t vulkan_stage_layers(const DflashGeometry *g, int32_t stage);
+int32_t vulkan_stage_rows(int32_t stage); /* DFLASH_ROWS_* */
+/* Columns of the widest activation that a block multiplies. */
+int64_t vulkan_widest_product(const DflashGeometry *g);
+/* Words of choose's result: tokens, candidates, scores, flags. */
+int64_t vulkan_result_words(int64_t n_draft, int64_t top);
+
+/* block.c and read.c: the interface's calls. */
+DflashStatus vulkan_block(DflashSequence *s, const DflashBlockCall *call, DflashError *error);
+DflashStatus vulkan_read_stage(DflashSequence *s, int32_t stage, int64_t layer, float *values, uint64_t count,
+                               DflashError *error);
+DflashStatus vulkan_block_time(DflashSequence *s, DflashBlockTime *time, DflashError *error);
+DflashStatus vulkan_block_spans(DflashSequence *s, DflashSpan *spans, uint32_t capacity, uint32_t *count,
+                                DflashError *error);
+DflashStatus vulkan_poison(DflashSequence *s, uint32_t pattern, DflashError *error);
+/* block_steps.c: everything that a block does, for the sizes of the plan. */
+DflashStatus vulkan_block_steps(DflashSequence *s, const VulkanBlockPlan *plan, VulkanSteps *steps, DflashError *error);
 
 /* context.c: the bookkeeping of the interface's push, truncate, reset, load, span, read_context. */
 DflashStatus vulkan_push(DflashSequence *s, int64_t pos, const float *taps, int64_t rows, DflashError *error);

@@ -1,0 +1,131 @@
+/* What a model says about itself. */
+#include <stdio.h>
+
+#include "abi.h"
+#include "base/error.h"
+#include "info.h"
+#include "product.h"
+#include "sequence.h"
+
+const VulkanMatrix *vulkan_model_matrix(const DflashModel *model, int32_t stage, int64_t layer) {
+  const VulkanLayer *l = &model->layers[layer];
+  switch (stage) {
+  case DFLASH_STAGE_CONTEXT_FC:
+    return &model->fc;
+  case DFLASH_STAGE_CONTEXT_K_PROJ:
+  case DFLASH_STAGE_ATTN_K_PROJ:
+    return &l->k;
+  case DFLASH_STAGE_CONTEXT_V_PROJ:
+  case DFLASH_STAGE_ATTN_V_PROJ:
+    return &l->v;
+  case DFLASH_STAGE_ATTN_KERNEL:
+    return &l->attn_kernel;
+  case DFLASH_STAGE_ATTN_Q_PROJ:
+    return &l->q;
+  case DFLASH_STAGE_ATTN_O_PROJ:
+    return &l->o;
+  case DFLASH_STAGE_MLP_KERNEL:
+    return &l->mlp_kernel;
+  case DFLASH_STAGE_MLP_GATE:
+    return &l->gate;
+  case DFLASH_STAGE_MLP_UP:
+    return &l->up;
+  case DFLASH_STAGE_MLP_DOWN:
+    return &l->down;
+  case DFLASH_STAGE_HEAD_LOGITS:
+    return &model->head;
+  case DFLASH_STAGE_SELECTOR_HIDDEN:
+    return &model->selector;
+  default:
+    return NULL;
+  }
+}
+
+/* Bytes of weights of a stage that is no matrix product. */
+static int64_t small_bytes(const DflashModel *model, int32_t stage, int64_t rows) {
+  const DflashGeometry *g = &model->geometry;
+  const int64_t drafts = rows > 1 ? rows - 1 : 1;
+  switch (stage) {
+  case DFLASH_STAGE_CONTEXT_NORM:
+  case DFLASH_STAGE_ATTN_NORM:
+  case DFLASH_STAGE_MLP_NORM:
+  case DFLASH_STAGE_FINAL_NORM:
+    return g->hidden * 4;
+  case DFLASH_STAGE_CONTEXT_K:
+  case DFLASH_STAGE_ATTN_Q:
+  case DFLASH_STAGE_ATTN_K:
+    return (g->head_dim + g->head_dim / 2) * 4;
+  case DFLASH_STAGE_ATTN_CONV_IN:
+  case DFLASH_STAGE_ATTN_OUT:
+  case DFLASH_STAGE_MLP_CONV_IN:
+  case DFLASH_STAGE_MLP_OUT:
+    return g->conv_kernel * g->hidden * 4;
+  case DFLASH_STAGE_SELECT: /* predecessors of all candidates, not of the chosen ones alone */
+    return 2 * drafts * g->selector_top * (int64_t)model->predecessor.row_bytes;
+  default:
+    return 0;
+  }
+}
+
+/* A norm runs in the dispatch of the sum before it. */
+static int32_t dispatch_of(const DflashGeometry *g, int32_t stage, int64_t layer) {
+  if (stage == DFLASH_STAGE_MLP_NORM) stage = DFLASH_STAGE_ATTN_OUT;
+  if (stage == DFLASH_STAGE_ATTN_NORM && layer > 0) {
+    stage = DFLASH_STAGE_MLP_OUT;
+    layer--;
+  }
+  if (stage == DFLASH_STAGE_FINAL_NORM) {
+    stage = DFLASH_STAGE_MLP_OUT;
+    layer = g->layers - 1;
+  }
+  return stage + (int32_t)layer * DFLASH_STAGE_COUNT;
+}
+
+static void name_path(const DflashModel *model, int32_t stage, char *path, size_t size) {
+  switch (stage) {
+  case DFLASH_STAGE_ATTN_MIX:
+    snprintf(path, size, "split context, online softmax, f32");
+    break;
+  case DFLASH_STAGE_SELECT:
+    snprintf(path, size, "top-k by chunks, all pairs, walk");
+    break;
+  case DFLASH_STAGE_ATTN_OUT:
+  case DFLASH_STAGE_MLP_OUT:
+    snprintf(path, size, "convolution, sum and the next norm, f32");
+    break;
+  default:
+    snprintf(path, size, "f32");
+  }
+  (void)model;
+}
+
+DflashStatus vulkan_stage_info(const DflashModel *model, int32_t stage, int64_t layer, int64_t rows,
+                               DflashStageInfo *info, DflashError *error) {
+  if (stage < 0 || stage >= DFLASH_STAGE_COUNT)
+    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "vulkan: no stage %d", (int)stage);
+  if (layer < 0 || layer >= vulkan_stage_layers(&model->geometry, stage) || rows < 1)
+    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "vulkan: stage %d has no layer %lld, or rows %lld < 1",
+                            (int)stage, (long long)layer, (long long)rows);
+  const VulkanMatrix *matrix = vulkan_model_matrix(model, stage, layer);
+  DflashStageInfo out = {.materialised = 1, .covered_by = stage, .alone = 0};
+  out.dispatch = dispatch_of(&model->geometry, stage, layer);
+  out.weight_bytes = matrix ? matrix->row_bytes * (uint64_t)matrix->rows : (uint64_t)small_bytes(model, stage, rows);
+  if (matrix)
+    vulkan_product_path(model, matrix, rows, out.path, sizeof out.path);
+  else
+    name_path(model, stage, out.path, sizeof out.path);
+  VULKAN_GIVE(info, out);
+  return DFLASH_OK;
+}
+
+DflashStatus vulkan_model_info(const DflashModel *model, DflashModelInfo *info, DflashError *error) {
+  (void)error;
+  const VulkanTraits *t = &model->device.traits;
+  DflashModelInfo out = {.repeatable = 1, .resident_bytes = model->arena.bytes};
+  snprintf(out.path, sizeof out.path,
+           "one submission a block; subgroups of %u, %llu KiB shared, bindings of %llu MiB%s%s", t->subgroup_size,
+           (unsigned long long)(t->shared_bytes >> 10), (unsigned long long)(t->max_binding >> 20),
+           t->denormals_kept ? "" : "; f32 denormals may be flushed", t->is_cpu ? "; a processor, not a GPU" : "");
+  VULKAN_GIVE(info, out);
+  return DFLASH_OK;
+}
