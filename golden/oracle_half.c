@@ -149,12 +149,22 @@ static bool gives_half(const DflashOracleCall *call) {
   }
 }
 
-/* Weights on the way from taps to V are not of the format: half of V's variance may then come from rounding them. */
-static bool rounds_weights(const DflashOracleCall *call) {
+static bool rounds_gains(const DflashOracleCall *call, const DflashHalf *half) {
+  const float *gains = dflash_stage_weight(call->weights, DFLASH_STAGE_CONTEXT_NORM, 0)->data;
+  bool rounded = false;
+  for (int64_t i = 0; i < call->geometry->hidden; i++) rounded |= dflash_half_gain(half, gains[i]) > 0;
+  return rounded;
+}
+
+/* The largest share of V's variance that rounding the weights on the way from taps brings: fc, the norm's gains,
+ * v_proj. Gains alone are one of three roundings or more: the value before its gain, and fc's, the norm's and V's
+ * outputs. */
+static double weights_share(const DflashOracleCall *call, const DflashHalf *half) {
   int32_t format = call->profile == DFLASH_PROFILE_BF16 ? DFLASH_STORAGE_BF16 : DFLASH_STORAGE_F16;
   const DflashTensor *fc = dflash_stage_weight(call->weights, DFLASH_STAGE_CONTEXT_FC, 0);
   const DflashTensor *v = dflash_stage_weight(call->weights, DFLASH_STAGE_ATTN_V_PROJ, call->layer);
-  return fc->storage != format || v->storage != format;
+  if (fc->storage != format || v->storage != format) return 1.0 / 2;
+  return rounds_gains(call, half) ? 1.0 / 3 : 0;
 }
 
 /* One scale: what the inputs bring counts in full, as it does in the chain. */
@@ -188,7 +198,7 @@ DflashStatus dflash_oracle_half(const DflashOracleCall *call,
                                 DflashError *error) {
   Passes passes = {.call = call, .half = {.profile = call->profile, .unit = dflash_half_unit(call->profile)}};
   passes.half.output = gives_half(call);
-  if (call->stage == DFLASH_STAGE_ATTN_MIX) passes.half.shared = rounds_weights(call) ? 0.5 : 0;
+  if (call->stage == DFLASH_STAGE_ATTN_MIX) passes.half.shared = weights_share(call, &passes.half);
   if (dflash_stage_is_matrix(call->stage) || (!call->alone && !call->chain)) { /* products keep both scales apart */
     DflashOracleCall copy = *call;
     copy.half = &passes.half;

@@ -31,6 +31,7 @@ typedef struct Drawn {
   int64_t context;
   float gain;     /* of the queries' norm: larger ones make attention sharper */
   float outliers; /* factor of every 61st channel of taps and embeddings */
+  float common;   /* what all rows of taps have in common: added to one channel of each tap */
 } Drawn;
 
 static DflashGeometry drawn_geometry(void) {
@@ -46,9 +47,14 @@ static void put_outliers(DflashCase *c, const DflashGeometry *g, float factor) {
   for (int64_t i = 0; i < c->tap_rows * dflash_geometry_tap_width(g); i += 61) c->taps[i] *= factor;
 }
 
+static void put_common(DflashCase *c, const DflashGeometry *g, float value) {
+  for (int64_t i = 0; i < c->tap_rows * dflash_geometry_tap_width(g); i += g->hidden) c->taps[i] += value;
+}
+
 static void open_case(DflashCase *c, const Drawn *drawn) {
   oracle_case_open(c, &drawn->geometry, 1000, drawn->context, 1000 + drawn->context, 3);
   put_outliers(c, &drawn->geometry, drawn->outliers);
+  put_common(c, &drawn->geometry, drawn->common);
 }
 
 static void chain_open(Chain *chain, const Drawn *drawn, int32_t profile) {
@@ -185,23 +191,31 @@ static void check_both(const Drawn *drawn) {
 
 static void test_stages(void **state) {
   (void)state;
-  check_both(&(Drawn){"", drawn_geometry(), ORACLE_MIXED, 60, 1, 1});
+  check_both(&(Drawn){"", drawn_geometry(), ORACLE_MIXED, 60, 1, 1, 0});
 }
 
 static void test_outliers(void **state) {
   (void)state;
-  check_both(&(Drawn){" outliers", drawn_geometry(), DFLASH_STORAGE_Q8_2F, 60, 1, 300});
+  check_both(&(Drawn){" outliers", drawn_geometry(), DFLASH_STORAGE_Q8_2F, 60, 1, 300, 0});
 }
 
 static void test_sharp_attention(void **state) {
   (void)state;
-  Drawn drawn = {" sharp", drawn_geometry(), DFLASH_STORAGE_BF16, 200, 6, 1};
+  Drawn drawn = {" sharp", drawn_geometry(), DFLASH_STORAGE_BF16, 200, 6, 1, 0};
   drawn.geometry.layers = 2;
   check_both(&drawn);
 }
 
+/* Many keys, seen alike: of the errors of their V only what they share is left, here that of rounding the gains. */
+static void test_shared_gains(void **state) {
+  (void)state;
+  Drawn drawn = {" shared", drawn_geometry(), DFLASH_STORAGE_BF16, 400, 0.125F, 1, 16};
+  drawn.geometry.layers = 1;
+  check_chain(&drawn, DFLASH_PROFILE_BF16);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_stages), cmocka_unit_test(test_outliers),
-                                     cmocka_unit_test(test_sharp_attention)};
+                                     cmocka_unit_test(test_sharp_attention), cmocka_unit_test(test_shared_gains)};
   return cmocka_run_group_tests_name("oracle_half_chain", tests, NULL, NULL);
 }
