@@ -62,6 +62,14 @@ static double inherited(const Norm *norm, double y, const int64_t at[2], const d
   return norm->shrink * norm->shrink * first + drawn * drawn;
 }
 
+/* A head's variance counts so often: in i8 a code that moves takes all its channels along one column of weights, and
+ * the sum in a norm's derivative is not one of independent errors. */
+static double moved_together(const DflashOracleCall *call) {
+  int32_t stage = call->stage;
+  bool head = stage == DFLASH_STAGE_CONTEXT_K || stage == DFLASH_STAGE_ATTN_Q || stage == DFLASH_STAGE_ATTN_K;
+  return head && call->profile == DFLASH_PROFILE_I8 ? 3 : 1;
+}
+
 static void norm_row(const DflashOracleCall *call, const float *weight, int64_t row, int64_t n) {
   const float *sigma = call->chain && call->sigmas[0] ? call->sigmas[0] + row * n : NULL;
   Norm norm = norm_open(call, call->inputs[0] + row * n, sigma, n);
@@ -71,7 +79,7 @@ static void norm_row(const DflashOracleCall *call, const float *weight, int64_t 
     if (y != 0) own += DFLASH_FLUSH * (1 + (double)weight[i] * weight[i]);
     own += dflash_half_norm(call->half, y, weight[i]);
     double from = inherited(&norm, y, (int64_t[2]){i, -1}, (double[2]){weight[i], 0});
-    dflash_oracle_put(call, row * n + i, y, own, from, false);
+    dflash_oracle_put(call, row * n + i, y, own, from * moved_together(call), false);
   }
 }
 
@@ -97,10 +105,6 @@ DflashStatus dflash_oracle_norm(const DflashOracleCall *call, DflashError *error
 }
 
 /* One output of a rotated pair, y = cosine * own half - sine * other half, both normed. */
-/* In i8 a code that moves takes all channels of a head with it, along one column of weights: the sum in a norm's
- * derivative is not one of independent errors. */
-#define MOVED_TOGETHER 3
-
 static void put_rotated(const Job *job, const Norm *norm, int64_t base, int64_t i, int64_t other, double cosine,
                         double sine) {
   const float *w = job->weight;
@@ -111,8 +115,7 @@ static void put_rotated(const Job *job, const Norm *norm, int64_t base, int64_t 
   if (a != 0 || b != 0) own += DFLASH_FLUSH * (3 + (double)w[i] * w[i] + (double)w[other] * w[other]);
   own += dflash_half_rotated(job->call->half, a, b, w[i], w[other]);
   double from = inherited(norm, y, (int64_t[2]){i, other}, (double[2]){cosine * w[i], -sine * w[other]});
-  if (job->call->profile == DFLASH_PROFILE_I8) from *= MOVED_TOGETHER;
-  dflash_oracle_put(job->call, base + i, y, own, from, false);
+  dflash_oracle_put(job->call, base + i, y, own, from * moved_together(job->call), false);
 }
 
 static void rotate_head(const Job *job, int64_t row, int64_t head) {

@@ -310,9 +310,52 @@ static void test_chain(void **state) {
   check_chain(&g, ORACLE_MIXED, 20, 4);
 }
 
+/* ---- heads ---- */
+
+enum { HEAD_WIDTH = 2 * 16 };
+
+/* attn.k of one row at position 0, whose angles are 0: both layers give the same values, turned or not. */
+static void head_scales(const OracleModel *m, int64_t layer, const float *x, const float *sigma, float *chain) {
+  float value[HEAD_WIDTH], alone[HEAD_WIDTH];
+  DflashOracleCall call = {.geometry = &m->geometry,
+                           .weights = &m->set.weights,
+                           .profile = DFLASH_PROFILE_I8,
+                           .stage = DFLASH_STAGE_ATTN_K,
+                           .layer = layer,
+                           .sizes = {.rows = 1, .n_draft = 1, .head_width = 5},
+                           .inputs = {x},
+                           .sigmas = {sigma},
+                           .value = value,
+                           .alone = alone,
+                           .chain = chain};
+  i8_run(&call);
+}
+
+/* A code that moves takes all channels of a head along, whether its layer rotates or not. */
+static void test_heads_without_rotation(void **state) {
+  (void)state;
+  OracleModel m;
+  DflashGeometry g = oracle_geometry();
+  float turned[HEAD_WIDTH], plain[HEAD_WIDTH], *sigma;
+  g.heads = g.kv_heads = 2, g.head_dim = 16, g.layers = 2;
+  assert_true(g.no_rope.count == 1 && g.no_rope.at[0] == 1);
+  oracle_model_open(&m, &g, DFLASH_STORAGE_Q4TP, 5);
+  memcpy((void *)(uintptr_t)m.set.layers[1].k_norm.data, m.set.layers[0].k_norm.data, 16 * sizeof(float));
+  float *x = oracle_draw(5, "k", HEAD_WIDTH, 1);
+  sigma = oracle_draw(5, "sigma", HEAD_WIDTH, 0.01);
+  for (int i = 0; i < HEAD_WIDTH; i++) sigma[i] = fabsf(sigma[i]);
+  head_scales(&m, 0, x, sigma, turned);
+  head_scales(&m, 1, x, sigma, plain);
+  for (int i = 0; i < HEAD_WIDTH; i++) assert_float_equal(plain[i], turned[i], turned[i] * 1e-3f);
+  free(x);
+  free(sigma);
+  oracle_model_close(&m);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_alone),          cmocka_unit_test(test_moves),
-                                     cmocka_unit_test(test_expected_moves), cmocka_unit_test(test_half_steps),
-                                     cmocka_unit_test(test_lambda),         cmocka_unit_test(test_chain)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_alone),      cmocka_unit_test(test_moves),  cmocka_unit_test(test_expected_moves),
+      cmocka_unit_test(test_half_steps), cmocka_unit_test(test_lambda), cmocka_unit_test(test_heads_without_rotation),
+      cmocka_unit_test(test_chain)};
   return cmocka_run_group_tests_name("oracle_i8_scale", tests, NULL, NULL);
 }
