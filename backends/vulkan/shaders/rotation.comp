@@ -1,0 +1,22 @@
+/* Cosines and sines of the angles f32(position * inv_freq), one rounding. */
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#define PUSH_ROTATION
+#include "push.h"
+#include "numbers.glsl"
+
+layout(local_size_x = 64) in;
+layout(std430, set = 0, binding = 0) readonly buffer Positions { float positions[]; };
+layout(std430, set = 0, binding = 1) readonly buffer InvFreq { float inv_freq[]; };
+layout(std430, set = 0, binding = 2) writeonly buffer Table { float table[]; };
+
+void main() {
+  const uint count = push.rows * push.half_dim, step = gl_NumWorkGroups.x * gl_WorkGroupSize.x;
+  for (uint at = gl_GlobalInvocationID.x; at < count; at += step) {
+    const uint row = at / push.half_dim, i = at % push.half_dim;
+    precise const float angle = positions[row] * inv_freq[i];
+    const vec2 turned = cosine_sine(angle);
+    table[2 * row * push.half_dim + i] = turned.x;
+    table[(2 * row + 1) * push.half_dim + i] = turned.y;
+  }
+}
