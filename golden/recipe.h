@@ -5,7 +5,7 @@
 #include "golden/generate.h"
 
 /* Raised whenever the same recipe would draw other numbers, or give other values or error scales. */
-#define DFLASH_GENERATOR_VERSION 3
+#define DFLASH_GENERATOR_VERSION 4
 
 /* The `generator` attribute of goldens that this generator makes. */
 void dflash_generator_text(char text[64]);
