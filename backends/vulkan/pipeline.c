@@ -1,5 +1,6 @@
 #include "kernel.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,9 +27,9 @@ static DflashStatus make_set_layout(VulkanDevice *device, uint32_t bindings, VkD
                                            .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT};
   const VkDescriptorSetLayoutCreateInfo info = {
       .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO, .bindingCount = bindings, .pBindings = at};
-  VkDescriptorSetLayout made;
+  VkDescriptorSetLayout made = VK_NULL_HANDLE;
   const VkResult result = VULKAN_CALL(&device->api, vkCreateDescriptorSetLayout, device->device, &info, NULL, &made);
-  if (result != VK_SUCCESS) return vulkan_device_result(device, result, error, "descriptor set layout");
+  if (result != VK_SUCCESS) return vulkan_device_result(device, result, error, "making a descriptor set layout");
   *layout = made;
   return DFLASH_OK;
 }
@@ -41,18 +42,18 @@ static DflashStatus make_pipeline_layout(VulkanDevice *device, VkDescriptorSetLa
                                            .pSetLayouts = &set,
                                            .pushConstantRangeCount = 1,
                                            .pPushConstantRanges = &push};
-  VkPipelineLayout made;
+  VkPipelineLayout made = VK_NULL_HANDLE;
   const VkResult result = VULKAN_CALL(&device->api, vkCreatePipelineLayout, device->device, &info, NULL, &made);
-  if (result != VK_SUCCESS) return vulkan_device_result(device, result, error, "pipeline layout");
+  if (result != VK_SUCCESS) return vulkan_device_result(device, result, error, "making a pipeline layout");
   *layout = made;
   return DFLASH_OK;
 }
 
 static DflashStatus make_cache(VulkanDevice *device, VkPipelineCache *cache, DflashError *error) {
   const VkPipelineCacheCreateInfo info = {.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
-  VkPipelineCache made;
+  VkPipelineCache made = VK_NULL_HANDLE;
   const VkResult result = VULKAN_CALL(&device->api, vkCreatePipelineCache, device->device, &info, NULL, &made);
-  if (result != VK_SUCCESS) return vulkan_device_result(device, result, error, "pipeline cache");
+  if (result != VK_SUCCESS) return vulkan_device_result(device, result, error, "making a pipeline cache");
   *cache = made;
   return DFLASH_OK;
 }
@@ -69,12 +70,10 @@ static DflashStatus make_shared(VulkanDevice *device, VulkanPipelines *pipelines
   return status;
 }
 
-static DflashStatus make_module(VulkanDevice *device, const VulkanModule *module, VkShaderModule *made,
-                                DflashError *error) {
+static VkResult create_module(VulkanDevice *device, const VulkanModule *module, VkShaderModule *made) {
   const VkShaderModuleCreateInfo info = {
       .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .codeSize = module->bytes, .pCode = module->words};
-  const VkResult result = VULKAN_CALL(&device->api, vkCreateShaderModule, device->device, &info, NULL, made);
-  return result == VK_SUCCESS ? DFLASH_OK : vulkan_device_result(device, result, error, module->name);
+  return VULKAN_CALL(&device->api, vkCreateShaderModule, device->device, &info, NULL, made);
 }
 
 static VkResult create_pipeline(VulkanDevice *device, VkPipelineCache cache, VkShaderModule module,
@@ -97,16 +96,21 @@ static VkResult create_pipeline(VulkanDevice *device, VkPipelineCache cache, VkS
                      &pipeline->pipeline);
 }
 
+/* With a module that lives only here. */
 static DflashStatus make_pipeline(VulkanDevice *device, VkPipelineCache cache, VulkanPipeline *pipeline,
                                   DflashError *error) {
   const VulkanModule *module = &vulkan_modules[pipeline->kernel];
   if (!module->words) return dflash_error_set(error, DFLASH_INTERNAL, "vulkan: kernel %s has no code", module->name);
-  VkShaderModule made;
-  const DflashStatus status = make_module(device, module, &made, error);
-  if (status) return status;
-  const VkResult result = create_pipeline(device, cache, made, pipeline);
-  device->api.vkDestroyShaderModule(device->device, made, NULL);
-  return result == VK_SUCCESS ? DFLASH_OK : vulkan_device_result(device, result, error, module->name);
+  VkShaderModule made = VK_NULL_HANDLE;
+  VkResult result = create_module(device, module, &made);
+  if (result == VK_SUCCESS) {
+    result = create_pipeline(device, cache, made, pipeline);
+    device->api.vkDestroyShaderModule(device->device, made, NULL);
+  }
+  if (result == VK_SUCCESS) return DFLASH_OK;
+  char what[64];
+  snprintf(what, sizeof what, "making kernel %s", module->name);
+  return vulkan_device_result(device, result, error, what);
 }
 
 static bool reserve(VulkanPipelines *pipelines) {

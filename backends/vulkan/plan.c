@@ -43,18 +43,18 @@ static DflashStatus make_queries(VulkanDevice *device, VulkanPlan *plan, DflashE
   const VkQueryPoolCreateInfo info = {.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
                                       .queryType = VK_QUERY_TYPE_TIMESTAMP,
                                       .queryCount = plan->stamps};
-  VkQueryPool queries;
+  VkQueryPool queries = VK_NULL_HANDLE;
   const VkResult result = VULKAN_CALL(&device->api, vkCreateQueryPool, device->device, &info, NULL, &queries);
-  if (result != VK_SUCCESS) return vulkan_device_result(device, result, error, "time stamps");
+  if (result != VK_SUCCESS) return vulkan_device_result(device, result, error, "making time stamps");
   plan->queries = queries;
   return DFLASH_OK;
 }
 
 static DflashStatus make_fence(VulkanDevice *device, VulkanPlan *plan, DflashError *error) {
   const VkFenceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
-  VkFence fence;
+  VkFence fence = VK_NULL_HANDLE;
   const VkResult result = VULKAN_CALL(&device->api, vkCreateFence, device->device, &info, NULL, &fence);
-  if (result != VK_SUCCESS) return vulkan_device_result(device, result, error, "fence");
+  if (result != VK_SUCCESS) return vulkan_device_result(device, result, error, "making a fence");
   plan->fence = fence;
   return DFLASH_OK;
 }
@@ -97,7 +97,7 @@ void vulkan_plan_close(VulkanDevice *device, VulkanPlan *plan) {
 DflashStatus vulkan_plan_run(VulkanDevice *device, VulkanPlan *plan, DflashError *error) {
   if (plan->pending) {
     const VkResult result = VULKAN_CALL(&device->api, vkDeviceWaitIdle, device->device);
-    if (result != VK_SUCCESS) return vulkan_device_result(device, result, error, "wait for a run that failed");
+    if (result != VK_SUCCESS) return vulkan_device_result(device, result, error, "waiting for a run that failed");
   }
   plan->pending = true;
   const DflashStatus status = vulkan_device_run(device, plan->commands, plan->fence, error);

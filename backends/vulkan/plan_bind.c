@@ -18,9 +18,9 @@ static DflashStatus make_pool(VulkanDevice *device, VulkanPlan *plan, uint32_t b
                                            .maxSets = plan->dispatches,
                                            .poolSizeCount = 1,
                                            .pPoolSizes = &size};
-  VkDescriptorPool pool;
+  VkDescriptorPool pool = VK_NULL_HANDLE;
   const VkResult result = VULKAN_CALL(&device->api, vkCreateDescriptorPool, device->device, &info, NULL, &pool);
-  if (result != VK_SUCCESS) return vulkan_device_result(device, result, error, "descriptor pool");
+  if (result != VK_SUCCESS) return vulkan_device_result(device, result, error, "making a descriptor pool");
   plan->descriptors = pool;
   return DFLASH_OK;
 }
@@ -38,7 +38,7 @@ static DflashStatus make_sets(VulkanDevice *device, const VulkanRecording *r, co
                                             .pSetLayouts = layouts};
   const VkResult result = VULKAN_CALL(&device->api, vkAllocateDescriptorSets, device->device, &info, r->sets);
   free(layouts);
-  return result == VK_SUCCESS ? DFLASH_OK : vulkan_device_result(device, result, error, "descriptor sets");
+  return result == VK_SUCCESS ? DFLASH_OK : vulkan_device_result(device, result, error, "making descriptor sets");
 }
 
 /* One write a set: its bindings follow each other. */

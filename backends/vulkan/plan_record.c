@@ -77,9 +77,9 @@ static DflashStatus make_commands(VulkanDevice *device, VulkanPlan *plan, Dflash
                                             .commandPool = device->pool,
                                             .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
                                             .commandBufferCount = 1};
-  VkCommandBuffer commands;
+  VkCommandBuffer commands = VK_NULL_HANDLE;
   const VkResult result = VULKAN_CALL(&device->api, vkAllocateCommandBuffers, device->device, &info, &commands);
-  if (result != VK_SUCCESS) return vulkan_device_result(device, result, error, "command buffer");
+  if (result != VK_SUCCESS) return vulkan_device_result(device, result, error, "making a command buffer");
   plan->commands = commands;
   return DFLASH_OK;
 }
@@ -91,10 +91,10 @@ DflashStatus vulkan_plan_record(VulkanDevice *device, const VulkanRecording *rec
   if (status) return status;
   const VkCommandBufferBeginInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
   VkResult result = VULKAN_CALL(api, vkBeginCommandBuffer, plan->commands, &info);
-  if (result != VK_SUCCESS) return vulkan_device_result(device, result, error, "begin of a command buffer");
+  if (result != VK_SUCCESS) return vulkan_device_result(device, result, error, "beginning a command buffer");
   record_start(api, plan);
   record_steps(api, recording, plan);
   record_end(api, plan);
   result = VULKAN_CALL(api, vkEndCommandBuffer, plan->commands);
-  return result == VK_SUCCESS ? DFLASH_OK : vulkan_device_result(device, result, error, "end of a command buffer");
+  return result == VK_SUCCESS ? DFLASH_OK : vulkan_device_result(device, result, error, "ending a command buffer");
 }

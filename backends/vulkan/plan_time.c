@@ -6,7 +6,7 @@ static DflashStatus read_stamp(VulkanDevice *device, const VulkanPlan *plan, uin
                                DflashError *error) {
   const VkResult result = VULKAN_CALL(&device->api, vkGetQueryPoolResults, device->device, plan->queries, index, 1,
                                       sizeof *ticks, ticks, sizeof *ticks, VK_QUERY_RESULT_64_BIT);
-  return result == VK_SUCCESS ? DFLASH_OK : vulkan_device_result(device, result, error, "time stamp");
+  return result == VK_SUCCESS ? DFLASH_OK : vulkan_device_result(device, result, error, "reading a time stamp");
 }
 
 static DflashStatus no_stamps(DflashError *error) {
@@ -15,7 +15,7 @@ static DflashStatus no_stamps(DflashError *error) {
 
 DflashStatus vulkan_plan_time(VulkanDevice *device, const VulkanPlan *plan, uint64_t *ns, DflashError *error) {
   if (plan->stamps == 0) return no_stamps(error);
-  uint64_t first, last;
+  uint64_t first = 0, last = 0;
   DflashStatus status = read_stamp(device, plan, 0, &first, error);
   if (!status) status = read_stamp(device, plan, plan->stamps - 1, &last, error);
   if (!status) *ns = vulkan_ticks_ns(&device->traits, first, last);
@@ -27,7 +27,7 @@ DflashStatus vulkan_plan_spans(VulkanDevice *device, const VulkanPlan *plan, Vul
   if (plan->stamps == 0) return no_stamps(error);
   *count = plan->marks ? plan->stamps - 1 : 0;
   if (*count == 0 || capacity == 0) return DFLASH_OK;
-  uint64_t first, ticks, begin_ns = 0;
+  uint64_t first = 0, ticks = 0, begin_ns = 0;
   DflashStatus status = read_stamp(device, plan, 0, &first, error);
   for (uint32_t i = 0; i < *count && i < capacity && !status; i++) {
     status = read_stamp(device, plan, i + 1, &ticks, error);
