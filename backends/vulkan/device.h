@@ -15,10 +15,11 @@ typedef struct VulkanTraits {
   uint32_t subgroup_size;
   uint32_t max_threads; /* of a workgroup, at least 128 by the standard */
   uint32_t max_groups[3];
-  uint32_t timestamp_bits; /* valid ones; 0: no timestamps */
-  double timestamp_ns;     /* of a tick */
-  uint64_t shared_bytes;   /* of a workgroup; at least 16384 by the standard */
-  uint64_t max_binding;    /* range of a storage buffer */
+  uint32_t max_storage_buffers; /* that one kernel binds */
+  uint32_t timestamp_bits;      /* valid ones; 0: no timestamps */
+  double timestamp_ns;          /* of a tick */
+  uint64_t shared_bytes;        /* of a workgroup; at least 16384 by the standard */
+  uint64_t max_binding;         /* range of a storage buffer */
   uint64_t max_allocation;
   uint64_t offset_align; /* of a storage buffer's offset in its buffer */
   uint64_t flush_align;  /* nonCoherentAtomSize */
@@ -34,6 +35,7 @@ typedef struct VulkanMessages {
   char first[VULKAN_MESSAGE_BYTES];
 } VulkanMessages;
 
+/* Must not move while it is open: the validation layers hold its address. */
 typedef struct VulkanDevice {
   VulkanApi api;
   VulkanTraits traits;
@@ -46,7 +48,7 @@ typedef struct VulkanDevice {
   VkQueue queue; /* one, with compute and copies */
   uint32_t family;
   VkCommandPool pool; /* command buffers can be reset one by one */
-  bool lost;          /* a call said so: no further work is tried, closing still works */
+  bool lost;          /* a call said so, or work did not end in time: no further work is tried, closing still works */
 } VulkanDevice;
 
 typedef struct VulkanDeviceOptions {
@@ -61,12 +63,18 @@ DflashStatus vulkan_devices(DflashDevice *devices, uint32_t capacity, uint32_t *
 DflashStatus vulkan_device_open(const VulkanDeviceOptions *options, VulkanDevice *device, DflashError *error);
 void vulkan_device_close(VulkanDevice *device); /* zeroed or half open: fine; waits for the device's work */
 
+/* DFLASH_DEVICE_LOST once the device is lost, WHAT being what cannot be done any more. */
+DflashStatus vulkan_device_usable(const VulkanDevice *device, DflashError *error, const char *what);
+/* Before anything is destroyed that submitted work may use: waits for work that was given up; else returns at once. */
+void vulkan_device_settle(VulkanDevice *device);
+
 /* DFLASH_INTERNAL with the first message of the validation layers when there is one, else DFLASH_OK. */
 DflashStatus vulkan_device_check(VulkanDevice *device, DflashError *error);
 /* As vulkan_result, and notes a lost device. */
 DflashStatus vulkan_device_result(VulkanDevice *device, VkResult result, DflashError *error, const char *what);
 
-/* Submits and waits, 60 s at most. The fence belongs to the caller and is reset first. */
+/* Submits and waits, 60 s at most; longer is DFLASH_TIMED_OUT, and the device counts as lost. On return nothing is at
+ * work any more unless the device is lost. The fence belongs to the caller and is reset first. */
 DflashStatus vulkan_device_run(VulkanDevice *device, VkCommandBuffer commands, VkFence fence, DflashError *error);
 
 #endif

@@ -2,10 +2,10 @@
 #ifndef DFLASH_VULKAN_TESTS_FIXTURE_H
 #define DFLASH_VULKAN_TESTS_FIXTURE_H
 
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <setjmp.h>
 
 #include <cmocka.h>
 

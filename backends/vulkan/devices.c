@@ -1,0 +1,119 @@
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+
+#include "instance.h"
+
+/* The first family with a compute queue, one that takes time stamps before one that does not; false: none. */
+static bool find_family(VulkanApi *api, VkPhysicalDevice physical, uint32_t *family, uint32_t *stamp_bits) {
+  enum { FAMILIES = 64 };
+  VkQueueFamilyProperties families[FAMILIES];
+  uint32_t count = FAMILIES;
+  api->vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, families);
+  bool found = false;
+  for (uint32_t i = count; i-- > 0;) {
+    if (!(families[i].queueFlags & VK_QUEUE_COMPUTE_BIT)) continue;
+    if (found && !families[i].timestampValidBits && *stamp_bits) continue;
+    *family = i;
+    *stamp_bits = families[i].timestampValidBits;
+    found = true;
+  }
+  return found;
+}
+
+static int preference(VkPhysicalDeviceType type) {
+  switch (type) {
+  case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
+    return 0;
+  case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
+    return 1;
+  case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
+    return 2;
+  case VK_PHYSICAL_DEVICE_TYPE_CPU:
+    return 4;
+  default:
+    return 3;
+  }
+}
+
+/* Puts one more behind those that are as good. */
+static void insert(VulkanFound *found, uint32_t count, VulkanFound next) {
+  uint32_t at = count;
+  for (; at > 0 && preference(found[at - 1].type) > preference(next.type); at--) found[at] = found[at - 1];
+  found[at] = next;
+}
+
+static DflashStatus none_found(uint32_t seen, DflashError *error) {
+  return dflash_error_set(error, DFLASH_UNAVAILABLE,
+                          seen == 0 ? "vulkan: no driver gives a device (%u seen)"
+                                    : "vulkan: no device of version 1.2 or later with a compute queue (%u seen)",
+                          seen);
+}
+
+/* Those of the physical devices that can be opened. */
+static DflashStatus sift(VulkanApi *api, const VkPhysicalDevice *physical, uint32_t seen, VulkanFound *found,
+                         uint32_t *count, DflashError *error) {
+  for (uint32_t i = 0; i < seen; i++) {
+    VkPhysicalDeviceProperties2 properties = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+    api->vkGetPhysicalDeviceProperties2(physical[i], &properties);
+    VulkanFound next = {.physical = physical[i], .type = properties.properties.deviceType};
+    uint32_t stamp_bits = 0;
+    if (properties.properties.apiVersion < VK_API_VERSION_1_2) continue;
+    if (!find_family(api, physical[i], &next.family, &stamp_bits)) continue;
+    DflashStatus status = vulkan_traits_read(api, physical[i], &next.traits, error);
+    if (status != DFLASH_OK) return status;
+    next.traits.timestamp_bits = stamp_bits;
+    insert(found, (*count)++, next);
+  }
+  if (*count == 0) return none_found(seen, error);
+  for (uint32_t i = 0; i < *count; i++) snprintf(found[i].traits.id, sizeof found[i].traits.id, "%u", i);
+  return DFLASH_OK;
+}
+
+DflashStatus vulkan_find(VulkanApi *api, VkInstance instance, VulkanFound **found, uint32_t *count,
+                         DflashError *error) {
+  *found = NULL;
+  *count = 0;
+  uint32_t seen = 0;
+  VkResult result = VULKAN_CALL(api, vkEnumeratePhysicalDevices, instance, &seen, NULL);
+  if (result != VK_SUCCESS) return vulkan_result(result, error, "listing the devices");
+  VkPhysicalDevice *physical = calloc(seen + 1, sizeof(VkPhysicalDevice));
+  VulkanFound *list = calloc(seen + 1, sizeof *list);
+  DflashStatus status = DFLASH_OK;
+  if (!physical || !list)
+    status = dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "vulkan: no memory for a list of %u devices", seen);
+  if (status == DFLASH_OK) {
+    result = VULKAN_CALL(api, vkEnumeratePhysicalDevices, instance, &seen, physical);
+    if (result != VK_SUCCESS) status = vulkan_result(result, error, "listing the devices");
+  }
+  if (status == DFLASH_OK) status = sift(api, physical, seen, list, count, error);
+  free(physical);
+  if (status == DFLASH_OK) {
+    *found = list;
+    return status;
+  }
+  free(list);
+  *count = 0;
+  return status;
+}
+
+static void describe(const VulkanTraits *traits, DflashDevice *device) {
+  device->is_cpu = traits->is_cpu;
+  device->memory_bytes = traits->memory_bytes;
+  snprintf(device->id, sizeof device->id, "%s", traits->id);
+  snprintf(device->name, sizeof device->name, "%s", traits->name);
+  snprintf(device->driver, sizeof device->driver, "%s", traits->driver);
+}
+
+DflashStatus vulkan_devices(DflashDevice *devices, uint32_t capacity, uint32_t *count, DflashError *error) {
+  VulkanDevice device = {0};
+  VulkanFound *found = NULL;
+  *count = 0;
+  DflashStatus status = vulkan_instance_open(&device, false, error);
+  if (status == DFLASH_OK) status = vulkan_find(&device.api, device.instance, &found, count, error);
+  for (uint32_t i = 0; found && i < *count && i < capacity; i++) describe(&found[i].traits, &devices[i]);
+  free(found);
+  vulkan_instance_close(&device);
+  return status;
+}
