@@ -9,7 +9,9 @@
 static bool find_family(VulkanApi *api, VkPhysicalDevice physical, uint32_t *family, uint32_t *stamp_bits) {
   enum { FAMILIES = 64 };
   VkQueueFamilyProperties families[FAMILIES];
-  uint32_t count = FAMILIES;
+  uint32_t count = 0;
+  api->vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, NULL);
+  if (count > FAMILIES) count = FAMILIES;
   api->vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, families);
   bool found = false;
   for (uint32_t i = count; i-- > 0;) {

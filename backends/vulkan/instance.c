@@ -1,25 +1,11 @@
 #include "instance.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 
 #define LAYER "VK_LAYER_KHRONOS_validation"
-
-/* Notes what the layers say. Messages of the loader itself (type "general") are not asked for: they are about how
- * drivers are installed. */
-static VKAPI_ATTR VkBool32 VKAPI_CALL note_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
-                                                   VkDebugUtilsMessageTypeFlagsEXT types,
-                                                   const VkDebugUtilsMessengerCallbackDataEXT *data, void *user) {
-  VulkanMessages *messages = user;
-  (void)severity;
-  (void)types;
-  if (messages->count++ == 0)
-    snprintf(messages->first, sizeof messages->first, "%s", data->pMessage ? data->pMessage : "(no text)");
-  return VK_FALSE;
-}
 
 static DflashStatus check_layer(VulkanApi *api, DflashError *error) {
   uint32_t count = 0;
@@ -47,24 +33,13 @@ static DflashStatus check_version(VulkanApi *api, DflashError *error) {
                           VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version));
 }
 
-static VkDebugUtilsMessengerCreateInfoEXT messenger_info(VulkanDevice *device) {
-  return (VkDebugUtilsMessengerCreateInfoEXT){
-      .sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT,
-      .messageSeverity =
-          VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT,
-      .messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT,
-      .pfnUserCallback = note_message,
-      .pUserData = &device->messages,
-  };
-}
-
 static DflashStatus create_instance(VulkanDevice *device, bool validation, DflashError *error) {
   static const char *const layers[] = {LAYER};
   static const char *const extensions[] = {VK_EXT_DEBUG_UTILS_EXTENSION_NAME,
                                            VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME};
   static const VkValidationFeatureEnableEXT enabled[] = {VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT,
                                                          VK_VALIDATION_FEATURE_ENABLE_BEST_PRACTICES_EXT};
-  VkDebugUtilsMessengerCreateInfoEXT messenger = messenger_info(device);
+  VkDebugUtilsMessengerCreateInfoEXT messenger = vulkan_messenger_info(&device->messages);
   const VkValidationFeaturesEXT features = {
       .sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT,
       .pNext = &messenger,
@@ -97,7 +72,7 @@ static DflashStatus open_messenger(VulkanDevice *device, DflashError *error) {
       device->instance, "vkDestroyDebugUtilsMessengerEXT");
   if (!api->vkCreateDebugUtilsMessengerEXT || !api->vkDestroyDebugUtilsMessengerEXT)
     return dflash_error_set(error, DFLASH_UNAVAILABLE, "vulkan: the loader has no functions of VK_EXT_debug_utils");
-  const VkDebugUtilsMessengerCreateInfoEXT info = messenger_info(device);
+  const VkDebugUtilsMessengerCreateInfoEXT info = vulkan_messenger_info(&device->messages);
   VkResult result = VULKAN_CALL(api, vkCreateDebugUtilsMessengerEXT, device->instance, &info, NULL, &device->messenger);
   if (result == VK_SUCCESS) return DFLASH_OK;
   device->messenger = VK_NULL_HANDLE;

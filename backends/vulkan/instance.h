@@ -8,6 +8,9 @@
 DflashStatus vulkan_instance_open(VulkanDevice *device, bool validation, DflashError *error);
 void vulkan_instance_close(VulkanDevice *device); /* zeroed or half open: fine */
 
+/* messages.c: a messenger that notes warnings and errors in *messages. */
+VkDebugUtilsMessengerCreateInfoEXT vulkan_messenger_info(VulkanMessages *messages);
+
 /* A device that can be opened. */
 typedef struct VulkanFound {
   VkPhysicalDevice physical;
