@@ -85,7 +85,7 @@ DflashStatus vulkan_plan_open(VulkanDevice *device, const VulkanSteps *steps, bo
 
 void vulkan_plan_close(VulkanDevice *device, VulkanPlan *plan) {
   const VulkanApi *api = &device->api;
-  if (plan->pending) api->vkDeviceWaitIdle(device->device);
+  vulkan_device_settle(device);
   if (plan->commands) api->vkFreeCommandBuffers(device->device, device->pool, 1, &plan->commands);
   if (plan->descriptors) api->vkDestroyDescriptorPool(device->device, plan->descriptors, NULL);
   if (plan->queries) api->vkDestroyQueryPool(device->device, plan->queries, NULL);
@@ -95,13 +95,6 @@ void vulkan_plan_close(VulkanDevice *device, VulkanPlan *plan) {
 }
 
 DflashStatus vulkan_plan_run(VulkanDevice *device, VulkanPlan *plan, DflashError *error) {
-  if (plan->pending) {
-    const VkResult result = VULKAN_CALL(&device->api, vkDeviceWaitIdle, device->device);
-    if (result != VK_SUCCESS) return vulkan_device_result(device, result, error, "waiting for a run that failed");
-  }
-  plan->pending = true;
   const DflashStatus status = vulkan_device_run(device, plan->commands, plan->fence, error);
-  if (status) return status;
-  plan->pending = false;
-  return vulkan_device_check(device, error);
+  return status ? status : vulkan_device_check(device, error);
 }

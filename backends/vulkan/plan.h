@@ -54,7 +54,6 @@ typedef struct VulkanPlan {
   int32_t (*marks)[2]; /* stage and layer of the span that ends at stamp i + 1 */
   uint32_t barriers;   /* recorded between steps, for reports and tests */
   uint32_t dispatches;
-  bool pending; /* a run failed: the device may still be at it */
 } VulkanPlan;
 
 /* skip_barrier: the number, from 1, of a barrier to leave out (a planted defect); 0 for none. */
