@@ -12,6 +12,9 @@ static const char *const not_about_us[] = {
     /* Weights lie in large blocks. A sequence has a few buffers of its own, which are small when its model is. */
     "UNASSIGNED-BestPractices-vkAllocateMemory-small-allocation",
     "UNASSIGNED-BestPractices-vkBindMemory-small-dedicated-allocation",
+    /* The compiler notes a workgroup's size in this way, too; modules are SPIR-V 1.5, which knows no other for
+       constants. */
+    "UNASSIGNED-BestPractices-SpirvDeprecated_WorkgroupSize",
 };
 
 static VKAPI_ATTR VkBool32 VKAPI_CALL note_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
