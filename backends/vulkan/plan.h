@@ -32,7 +32,7 @@ typedef struct VulkanDispatch {
 } VulkanDispatch;
 
 void vulkan_steps_dispatch(VulkanSteps *steps, const VulkanDispatch *dispatch);
-/* Equal sizes; both sizes and offsets multiples of 4. */
+/* Equal sizes, not 0; both sizes and offsets multiples of 4. */
 void vulkan_steps_copy(VulkanSteps *steps, VulkanRange from, VulkanRange to);
 void vulkan_steps_fill(VulkanSteps *steps, VulkanRange to, uint32_t word);
 void vulkan_steps_close(VulkanSteps *steps);
@@ -63,7 +63,8 @@ void vulkan_plan_close(VulkanDevice *device, VulkanPlan *plan); /* zeroed or hal
 DflashStatus vulkan_plan_run(VulkanDevice *device, VulkanPlan *plan, DflashError *error);
 /* Of the last run: nanoseconds from first to last stamp; DFLASH_UNSUPPORTED without stamps. */
 DflashStatus vulkan_plan_time(VulkanDevice *device, const VulkanPlan *plan, uint64_t *ns, DflashError *error);
-/* Up to capacity spans; *count: how many there are. Ticks wrap at the device's valid bits. */
+/* Up to capacity spans; *count: how many there are, 0 of a plan that is not stamped. DFLASH_UNSUPPORTED without stamps.
+ */
 DflashStatus vulkan_plan_spans(VulkanDevice *device, const VulkanPlan *plan, VulkanSpan *spans, uint32_t capacity,
                                uint32_t *count, DflashError *error);
 
