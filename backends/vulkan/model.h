@@ -12,6 +12,7 @@
 typedef struct VulkanOptions {
   bool validation;       /* validation=on|off (off) */
   bool dot;              /* dot=auto|on|off (auto): the integer dot product of profile i8 */
+  bool dot_required;     /* dot=on: a device without it is refused */
   bool keep_all;         /* keep=window|all (window): what a windowed layer may let go of */
   uint32_t splits;       /* splits=N of the context (0: by the device) */
   uint32_t skip_barrier; /* skip-barrier=N (0): leaves one barrier of a block out, to prove that it is missed */

@@ -1,0 +1,134 @@
+#include "limits.h"
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "pack.h"
+#include "sequence.h"
+#include "tensors.h"
+
+/* The product of up to four factors (0: none), INT64_MAX where it does not fit. */
+static int64_t product(const int64_t factors[4]) {
+  int64_t value = 1;
+  for (int i = 0; i < 4 && factors[i] > 0; i++)
+    if (!dflash_mul_i64(value, factors[i], &value)) return INT64_MAX;
+  return value;
+}
+
+/* Values of a block, or of a row of the context, that one binding shows whole. */
+static DflashStatus check_bindings(const DflashGeometry *g, const VulkanTraits *traits, DflashError *error) {
+  const int64_t drafts = g->block - 1, top = g->selector_top;
+  const struct {
+    const char *what;
+    int64_t factors[4];
+  } values[] = {
+      {"block * hidden", {4, g->block, g->hidden}},
+      {"block * intermediate", {4, g->block, g->intermediate}},
+      {"block * heads * head_dim", {4, g->block, g->heads, g->head_dim}},
+      {"block * 2 * conv_kernel * hidden / conv_group", {4, g->block, dflash_geometry_kernel_width(g)}},
+      {"the taps' count * hidden", {4, dflash_geometry_tap_width(g)}},
+      {"2 * conv_kernel * hidden", {8, g->conv_kernel, g->hidden}},
+      {"(block - 1) * vocab", {4, drafts, g->vocab}},
+      {"(block - 1) * selector_top * selector_rank", {4, drafts, top, g->selector_rank}},
+      {"(block - 1) * selector_top^2", {4, drafts, top, top}},
+  };
+  for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+    const int64_t bytes = product(values[i].factors);
+    if ((uint64_t)bytes > traits->max_binding)
+      return dflash_error_set(error, DFLASH_UNSUPPORTED, "vulkan: %s takes %lld bytes, a binding of %s shows %llu",
+                              values[i].what, (long long)bytes, traits->name, (unsigned long long)traits->max_binding);
+  }
+  return DFLASH_OK;
+}
+
+/* Workgroups of the dispatches whose number grows with a size (kernel.h). */
+static DflashStatus check_groups(const DflashGeometry *g, const VulkanTraits *traits, DflashError *error) {
+  const int64_t heads = g->heads > g->kv_heads ? g->heads : g->kv_heads;
+  const int64_t rows = g->block > VULKAN_SETTLE_ROWS ? g->block : VULKAN_SETTLE_ROWS;
+  const int64_t queries = product((const int64_t[4]){g->block, dflash_geometry_rep(g)});
+  const struct {
+    const char *what;
+    int64_t count;
+    int axis;
+  } dispatches[] = {
+      {"heads", heads, 0},
+      {"block * intermediate / 256", product((const int64_t[4]){g->block, g->intermediate}) / 256 + 1, 0},
+      {"hidden / 256", g->hidden / 256 + 1, 0},
+      {"the taps' count * hidden / 128", dflash_geometry_tap_width(g) / 128 + 1, 0},
+      {"the vocabulary's chunks", g->vocab / VULKAN_TOP_CHUNK + 1, 0},
+      {"rows of a block or of a push", rows, 0},
+      {"rows of a block or of a push", rows, 1},
+      {"queries of a kv head", queries, 2},
+  };
+  for (size_t i = 0; i < sizeof dispatches / sizeof dispatches[0]; i++)
+    if (dispatches[i].count > (int64_t)traits->max_groups[dispatches[i].axis])
+      return dflash_error_set(error, DFLASH_UNSUPPORTED, "vulkan: %s: %lld workgroups, %s takes %u at most",
+                              dispatches[i].what, (long long)dispatches[i].count, traits->name,
+                              traits->max_groups[dispatches[i].axis]);
+  return DFLASH_OK;
+}
+
+static int32_t storage_of(const VulkanTensor *t) {
+  if (t->tensor) return t->tensor->storage;
+  if (t->kind == VULKAN_VECTOR) return DFLASH_STORAGE_F32;
+  if (t->kind == VULKAN_CODEBOOK) return DFLASH_STORAGE_F16;
+  return t->cols % 32 == 0 ? DFLASH_STORAGE_Q4TP : DFLASH_STORAGE_Q8_2F;
+}
+
+/* A matrix's row goes through the staging buffer and a binding in multiples of sixteen rows. */
+static DflashStatus check_row(const VulkanTensor *t, uint64_t row_bytes, const VulkanTraits *traits,
+                              DflashError *error) {
+  const uint64_t binding = traits->max_binding / (t->kind == VULKAN_CODEBOOK ? 128 : 16);
+  const uint64_t most = binding < VULKAN_STAGING_BYTES / 4 ? binding : VULKAN_STAGING_BYTES / 4;
+  if (t->kind == VULKAN_VECTOR || row_bytes <= most) return DFLASH_OK;
+  return vulkan_tensor_error(t, error,
+                             dflash_error_set(error, DFLASH_UNSUPPORTED, "rows of %llu bytes, %s takes %llu at most",
+                                              (unsigned long long)row_bytes, traits->name, (unsigned long long)most));
+}
+
+/* Adds what a tensor takes on the device. */
+static DflashStatus add_tensor(const VulkanTensor *t, const VulkanTraits *traits, uint64_t *total, DflashError *error) {
+  const VulkanForm form = vulkan_form(storage_of(t), t->cols);
+  const uint64_t row_bytes = form.weight_bytes + form.scale_bytes + form.code_bytes;
+  uint64_t bytes;
+  DflashStatus status = check_row(t, form.weight_bytes, traits, error);
+  if (status) return status;
+  if (__builtin_mul_overflow((uint64_t)t->rows, row_bytes, &bytes) || __builtin_add_overflow(*total, bytes, total))
+    *total = UINT64_MAX / 2;
+  return DFLASH_OK;
+}
+
+/* The values of a block and of a settled piece, of one sequence without a context; their bindings are checked. */
+static uint64_t scratch_bytes(const DflashGeometry *g) {
+  const int64_t row = 5 * g->hidden + 3 * g->heads * g->head_dim + 3 * g->kv_heads * g->head_dim + 3 * g->intermediate +
+                      dflash_geometry_kernel_width(g);
+  const int64_t draft = g->vocab + g->selector_rank + 2 * g->selector_top * (g->selector_rank + g->selector_top);
+  const int64_t settled = 2 * g->hidden + dflash_geometry_tap_width(g) + g->kv_heads * g->head_dim;
+  return 4 * (uint64_t)(g->block * (row + draft) + VULKAN_SETTLE_ROWS * settled);
+}
+
+static DflashStatus check_memory(const DflashModelDesc *desc, const VulkanTraits *traits, DflashError *error) {
+  uint64_t weights = 0;
+  for (int64_t i = 0; i < vulkan_tensor_count(desc->geometry); i++) {
+    const VulkanTensor t = vulkan_tensor_at(desc->geometry, desc->weights, NULL, i);
+    if (desc->weights && !t.tensor) continue; /* no head */
+    DflashStatus status = t.tensor ? vulkan_tensor_check(&t, error) : DFLASH_OK;
+    if (!status) status = add_tensor(&t, traits, &weights, error);
+    if (status) return status;
+  }
+  const uint64_t scratch = scratch_bytes(desc->geometry);
+  if (traits->memory_bytes == 0 || weights + scratch <= traits->memory_bytes) return DFLASH_OK;
+  return dflash_error_set(error, DFLASH_UNSUPPORTED, "vulkan: weights of %llu bytes and scratch of %llu, %s has %llu",
+                          (unsigned long long)weights, (unsigned long long)scratch, traits->name,
+                          (unsigned long long)traits->memory_bytes);
+}
+
+DflashStatus vulkan_check_device(const DflashModelDesc *desc, const VulkanOptions *options, const VulkanTraits *traits,
+                                 DflashError *error) {
+  if (options->dot_required && !traits->integer_dot)
+    return dflash_error_set(error, DFLASH_UNSUPPORTED, "vulkan: option dot is on, and %s has no integer dot product",
+                            traits->name);
+  DflashStatus status = check_bindings(desc->geometry, traits, error);
+  if (!status) status = check_groups(desc->geometry, traits, error);
+  if (!status) status = check_memory(desc, traits, error);
+  return status;
+}

@@ -1,0 +1,277 @@
+/* Weights on the device, read back and decoded as kernel.h says, against their exact stored values. */
+#include "fixture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "codebook.h"
+#include "draw.h"
+#include "model/storage.h"
+#include "pack.h"
+
+static DflashModel model;
+
+/* ---- stored matrices of any bits ---- */
+
+typedef struct Stored {
+  DflashTensor tensor;
+  unsigned char *data;
+} Stored;
+
+static void put_f16(unsigned char *at, int64_t index, uint16_t bits) { memcpy(at + 2 * index, &bits, sizeof bits); }
+
+/* Scales that a reader may get wrong: denormals, the smallest, zero, negative ones, the largest. */
+static uint16_t odd_f16(uint32_t draw) {
+  static const uint16_t odd[] = {0x0001, 0x03ff, 0x8200, 0x0000, 0x0400, 0xc000, 0x7bff, 0x3c00};
+  return draw % 3 == 0 ? odd[draw / 3 % 8] : (uint16_t)(draw >> 8 & 0x7bff);
+}
+
+/* An element: any finite number, or a byte of two nibbles or of an int8, each value in turn. */
+static void fill(Stored *s, DflashRandom random) {
+  const int32_t storage = s->tensor.storage;
+  for (uint64_t i = 0; i < s->tensor.bytes; i++) s->data[i] = (unsigned char)(dflash_random_u32(random, i) >> 7);
+  const int64_t rows = s->tensor.shape[0], cols = s->tensor.shape[1];
+  if (storage == DFLASH_STORAGE_F16)
+    for (int64_t i = 0; i < rows * cols; i++) put_f16(s->data, i, odd_f16(dflash_random_u32(random, (uint64_t)i)));
+  if (storage == DFLASH_STORAGE_F32 || storage == DFLASH_STORAGE_BF16) {
+    const int size = storage == DFLASH_STORAGE_F32 ? 4 : 2;
+    for (int64_t i = 0; i < rows * cols; i++) s->data[size * i + size - 1] &= 0xbf; /* no infinity, no NaN */
+  }
+  if (storage == DFLASH_STORAGE_Q8_2F) {
+    s->data[0] = 0x80;
+    for (int64_t i = 0; i < rows + cols; i++)
+      put_f16(s->data + rows * cols, i, odd_f16(dflash_random_u32(random, (uint64_t)i)));
+  }
+  if (storage == DFLASH_STORAGE_Q4TP) {
+    s->data[0] = 0xf0;
+    for (int64_t row = 0; row < rows; row++) {
+      const uint32_t draw = dflash_random_u32(random, (uint64_t)row);
+      put_f16(s->data + rows * cols / 2, 2 * row, (uint16_t)(0xc000 + (draw & 0x0fff))); /* lo from -8 to -2 */
+      put_f16(s->data + rows * cols / 2, 2 * row + 1, (uint16_t)(draw >> 16 & 0x37ff));  /* step below 1/2 */
+    }
+  }
+}
+
+static Stored store(int32_t storage, int64_t rows, int64_t cols, uint64_t seed) {
+  DflashError error = {0};
+  Stored s = {.tensor = {.storage = storage, .rank = 2, .shape = {rows, cols}}};
+  test_ok(dflash_storage_bytes(storage, rows, cols, &s.tensor.bytes, &error), &error);
+  s.data = test_memory((size_t)s.tensor.bytes, 1);
+  fill(&s, dflash_random_stream(seed, "stored"));
+  s.tensor.data = s.data;
+  test_ok(dflash_tensor_check(&s.tensor, "a test", &error), &error);
+  return s;
+}
+
+/* ---- what the device holds ---- */
+
+static void *download(VulkanRange range, uint64_t bytes) {
+  DflashError error = {0};
+  assert_true(bytes <= range.bytes);
+  void *data = test_memory((size_t)bytes, 1);
+  test_ok(vulkan_download(&model.device, range, data, bytes, &error), &error);
+  return data;
+}
+
+typedef struct Part {
+  unsigned char *weights;
+  float *scales, *columns;
+  uint32_t *codes;
+} Part;
+
+static double decode_q4(const VulkanMatrix *m, const Part *p, int64_t row, int64_t col) {
+  const uint32_t *codes = p->codes + row * m->code_pitch;
+  const uint64_t bit = (uint64_t)col / 32 * 5;
+  uint64_t window = codes[bit / 32];
+  if (bit / 32 + 1 < m->code_pitch) window |= (uint64_t)codes[bit / 32 + 1] << 32;
+  float rung = p->scales[2 * row];
+  for (uint64_t c = window >> bit % 32 & 31; c > 0; c--) rung *= p->scales[2 * row + 1];
+  const unsigned char byte = p->weights[row * m->pitch * 16 + col / 2];
+  return ((col % 2 ? byte >> 4 : byte & 15) - 8) * (double)rung;
+}
+
+static double decode(const VulkanMatrix *m, const Part *p, int64_t row, int64_t col) {
+  const unsigned char *weights = p->weights + row * m->pitch * 16;
+  uint16_t half;
+  float wide;
+  switch (m->storage) {
+  case DFLASH_STORAGE_F32:
+    memcpy(&wide, weights + 4 * col, sizeof wide);
+    return (double)wide;
+  case DFLASH_STORAGE_Q8_2F:
+    return (signed char)weights[col] * (double)p->scales[row] * (double)p->columns[col];
+  case DFLASH_STORAGE_Q4TP:
+    return decode_q4(m, p, row, col);
+  default:
+    memcpy(&half, weights + 2 * col, sizeof half);
+    return (double)(m->storage == DFLASH_STORAGE_F16 ? dflash_f16_value(half) : dflash_bf16_value(half));
+  }
+}
+
+static void check_part(const VulkanMatrix *m, const VulkanPart *part, const DflashTensor *tensor) {
+  const bool q4 = m->storage == DFLASH_STORAGE_Q4TP, q8 = m->storage == DFLASH_STORAGE_Q8_2F;
+  const VulkanForm form = vulkan_form(m->storage, m->cols);
+  Part p = {.weights = download(part->weights, (uint64_t)part->rows * m->pitch * 16)};
+  if (q4 || q8) p.scales = download(part->scales, (uint64_t)part->rows * form.scale_bytes);
+  if (q4) p.codes = download(part->codes, (uint64_t)part->rows * m->code_pitch * 4);
+  if (q8) p.columns = download(m->columns, (uint64_t)m->cols * 4);
+  for (int64_t row = 0; row < part->rows; row++) {
+    for (int64_t col = 0; col < m->cols; col++) {
+      const double got = decode(m, &p, row, col), stored = dflash_tensor_at(tensor, part->first + row, col);
+      if (got != stored)
+        fail_msg("storage %d, row %lld, column %lld: %a, stored is %a", (int)m->storage, (long long)(part->first + row),
+                 (long long)col, got, stored);
+    }
+    const int64_t used = q4 ? m->cols / 2 : q8 ? m->cols : m->cols * (m->storage == DFLASH_STORAGE_F32 ? 4 : 2);
+    for (int64_t i = used; i < m->pitch * 16; i++) assert_int_equal(p.weights[row * m->pitch * 16 + i], 0);
+  }
+  free(p.weights);
+  free(p.scales);
+  free(p.codes);
+  free(p.columns);
+}
+
+static void check_matrix(int32_t storage, int64_t rows, int64_t cols, uint32_t parts) {
+  DflashError error = {0};
+  VulkanUpload upload;
+  VulkanMatrix m;
+  Stored s = store(storage, rows, cols, (uint64_t)(rows * 1000 + cols));
+  test_ok(vulkan_upload_begin(&model.device, &upload, &error), &error);
+  test_ok(vulkan_matrix_open(&model, &upload, &s.tensor, "a test", &m, &error), &error);
+  memset(s.data, 0xff, (size_t)s.tensor.bytes); /* nothing is read later */
+  test_ok(vulkan_upload_end(&model.device, &upload, &error), &error);
+  fill(&s, dflash_random_stream((uint64_t)(rows * 1000 + cols), "stored"));
+  int64_t first = 0;
+  for (uint32_t i = 0; i < m.part_count; i++) {
+    assert_int_equal(m.parts[i].first, first);
+    assert_true(i + 1 == m.part_count || m.parts[i].rows % 16 == 0);
+    assert_true(m.parts[i].weights.bytes <= model.device.traits.max_binding);
+    check_part(&m, &m.parts[i], &s.tensor);
+    first += m.parts[i].rows;
+  }
+  assert_int_equal(first, rows);
+  assert_int_equal(m.part_count, parts);
+  vulkan_matrix_close(&m);
+  assert_null(m.parts);
+  free(s.data);
+}
+
+static const int32_t STORAGES[] = {DFLASH_STORAGE_F32, DFLASH_STORAGE_F16, DFLASH_STORAGE_BF16, DFLASH_STORAGE_Q8_2F,
+                                   DFLASH_STORAGE_Q4TP};
+
+static void test_storages(void **state) {
+  (void)state;
+  static const int64_t sizes[][2] = {{1, 1}, {3, 7}, {17, 33}, {2, 32}, {5, 96}, {33, 224}, {16, 1024}, {1, 2080}};
+  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+    for (size_t j = 0; j < sizeof STORAGES / sizeof STORAGES[0]; j++)
+      if (STORAGES[j] != DFLASH_STORAGE_Q4TP || sizes[i][1] % 32 == 0)
+        check_matrix(STORAGES[j], sizes[i][0], sizes[i][1], 1);
+}
+
+/* A binding of a little more than 32 rows, and of 47: parts of 32 rows. */
+static void test_parts(void **state) {
+  (void)state;
+  const VulkanTraits traits = model.device.traits;
+  for (size_t j = 0; j < sizeof STORAGES / sizeof STORAGES[0]; j++) {
+    const uint64_t row = vulkan_form(STORAGES[j], 96).weight_bytes;
+    model.device.traits.max_binding = 32 * row;
+    check_matrix(STORAGES[j], 100, 96, 4);
+    model.device.traits.max_binding = 48 * row - 1;
+    check_matrix(STORAGES[j], 64, 96, 2);
+    model.device.traits = traits;
+    model.device.traits.max_groups[0] = 4; /* of 8 rows each */
+    check_matrix(STORAGES[j], 33, 96, 2);
+    model.device.traits = traits;
+  }
+}
+
+static void test_too_long(void **state) {
+  (void)state;
+  const VulkanTraits traits = model.device.traits;
+  DflashError error = {0};
+  VulkanMatrix m;
+  Stored s = store(DFLASH_STORAGE_F32, 20, 64, 1);
+  model.device.traits.max_binding = 16 * 256 - 1;
+  assert_int_equal(vulkan_matrix_open(&model, NULL, &s.tensor, "a test", &m, &error), DFLASH_UNSUPPORTED);
+  assert_non_null(strstr(error.message, "256"));
+  assert_non_null(strstr(error.message, "4095"));
+  assert_null(m.parts);
+  model.device.traits = traits;
+  free(s.data);
+}
+
+static void check_codebook(int32_t storage, int64_t rank) {
+  enum { VOCAB = 300 };
+  DflashError error = {0};
+  const VulkanTraits traits = model.device.traits;
+  const uint64_t row = (uint64_t)rank * (storage == DFLASH_STORAGE_F32 ? 4 : 2);
+  VulkanUpload upload;
+  VulkanMatrix m;
+  Stored s = store(storage, VOCAB, rank, (uint64_t)rank);
+  model.device.traits.max_binding = 150 * row; /* parts of 128 tokens */
+  test_ok(vulkan_upload_begin(&model.device, &upload, &error), &error);
+  test_ok(vulkan_codebook_open(&model, &upload, &s.tensor, "a test", &m, &error), &error);
+  test_ok(vulkan_upload_end(&model.device, &upload, &error), &error);
+  assert_int_equal(m.part_count, 3);
+  for (uint32_t i = 0; i < m.part_count; i++) {
+    assert_int_equal(m.parts[i].first, 128 * i);
+    unsigned char *data = download(m.parts[i].weights, (uint64_t)m.parts[i].rows * row);
+    assert_memory_equal(data, s.data + 128 * i * row, (size_t)((uint64_t)m.parts[i].rows * row));
+    assert_true(m.parts[i].weights.bytes % 4 == 0);
+    free(data);
+  }
+  assert_int_equal(m.parts[2].rows, VOCAB - 256);
+  vulkan_matrix_close(&m);
+  model.device.traits = traits;
+  free(s.data);
+}
+
+static void test_codebooks(void **state) {
+  (void)state;
+  static const int64_t ranks[] = {1, 5, 8, 33};
+  for (size_t i = 0; i < sizeof ranks / sizeof ranks[0]; i++) {
+    check_codebook(DFLASH_STORAGE_F16, ranks[i]);
+    check_codebook(DFLASH_STORAGE_BF16, ranks[i]);
+    check_codebook(DFLASH_STORAGE_F32, ranks[i]);
+  }
+}
+
+/* Every f16, and the ladders of every finite one. */
+static void test_halves(void **state) {
+  (void)state;
+  for (uint32_t bits = 0; bits < 0x10000; bits++) {
+    const float got = vulkan_f16_value((uint16_t)bits), expected = dflash_f16_value((uint16_t)bits);
+    if ((bits & 0x7fff) > 0x7c00)
+      assert_true(got != got);
+    else
+      assert_memory_equal(&got, &expected, sizeof got);
+  }
+}
+
+static void test_ladders(void **state) {
+  (void)state;
+  unsigned char data[16 + 4 + 1] = {0};
+  const DflashTensor tensor = {
+      .storage = DFLASH_STORAGE_Q4TP, .rank = 2, .shape = {1, 32}, .bytes = sizeof data, .data = data};
+  for (uint32_t bits = 0; bits < 0x10000; bits++) {
+    float pair[2];
+    if ((bits & 0x7c00) == 0x7c00) continue;
+    put_f16(data + 16, 0, (uint16_t)bits);
+    put_f16(data + 16, 1, (uint16_t)(bits ^ 0x8000));
+    vulkan_pack_scales(&tensor, 0, 1, pair);
+    const float expected[2] = {dflash_exp2_f32(dflash_f16_value((uint16_t)bits)),
+                               dflash_exp2_f32(dflash_f16_value((uint16_t)(bits ^ 0x8000)))};
+    assert_memory_equal(pair, expected, sizeof pair);
+  }
+}
+
+int main(void) {
+  test_device_open(&model.device);
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_storages), cmocka_unit_test(test_parts),
+                                     cmocka_unit_test(test_too_long), cmocka_unit_test(test_codebooks),
+                                     cmocka_unit_test(test_halves),   cmocka_unit_test(test_ladders)};
+  const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  vulkan_arena_close(&model.device, &model.arena);
+  return test_device_close(&model.device) ? failed : 1;
+}
