@@ -1,5 +1,7 @@
 #include "memory.h"
 
+#include <stdio.h>
+
 #include "base/error.h"
 
 enum { PIECE_ALIGN = 16 };
@@ -100,13 +102,13 @@ DflashStatus vulkan_buffer_open(VulkanDevice *device, int kind, uint64_t bytes, 
   if (status == DFLASH_OK) status = check_size(device, bytes, what, error);
   if (status != DFLASH_OK) return status;
   buffer->bytes = round_up(bytes > 0 ? bytes : 1, PIECE_ALIGN);
-  status = create_buffer(device, buffer, what, error);
-  if (status == DFLASH_OK) status = allocate(device, kind, buffer, what, error);
-  if (status == DFLASH_OK) status = bind_and_map(device, kind, buffer, what, error);
-  if (status == DFLASH_OK) return DFLASH_OK;
-  vulkan_buffer_close(device, buffer);
-  if (status != DFLASH_OUT_OF_MEMORY) return status;
-  return dflash_error_prefix(error, "%.3f MiB", (double)bytes / 1048576.0);
+  char text[128];
+  snprintf(text, sizeof text, "%.96s: %.1f MiB", what, (double)bytes / 1048576);
+  status = create_buffer(device, buffer, text, error);
+  if (status == DFLASH_OK) status = allocate(device, kind, buffer, text, error);
+  if (status == DFLASH_OK) status = bind_and_map(device, kind, buffer, text, error);
+  if (status != DFLASH_OK) vulkan_buffer_close(device, buffer);
+  return status;
 }
 
 void vulkan_buffer_close(VulkanDevice *device, VulkanBuffer *buffer) {
