@@ -113,7 +113,9 @@ typedef struct DflashTokenVerdict {
 
 /* Same tokens pass. A different one passes as a near tie only when the golden's score (or, for candidate sets and
  * plain tokens, logit) of both was closer than lambda * sqrt(sigma_a^2 + sigma_b^2); later rows are then judged by the
- * walk continued from the backend's token. Equal logits must go to the lower id only where sigma is 0. */
+ * walk continued from the backend's token. Equal logits must go to the lower id only where sigma is 0. Without
+ * candidates one that leads by more than its error may still be none of the backend's: where its logit is a near tie
+ * with one that the golden left out. */
 void dflash_compare_tokens(const DflashTokenCall *call, DflashTokenVerdict *out);
 
 #endif

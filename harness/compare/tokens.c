@@ -84,7 +84,7 @@ static void judge_plain(Judge *j) {
           allowance(logit_sigma(j, golden), logit_sigma(j, own)) / DFLASH_LAMBDA);
 }
 
-/* A candidate that the golden lacks must be near the golden's cut, or be ordered before it. */
+/* A candidate that the golden lacks must be near the golden's cut. */
 static bool judge_candidate(Judge *j, const int32_t *own, int64_t i) {
   const int32_t *golden = j->call->golden->candidates + j->row * j->top;
   int32_t token = own[i], cut = golden[j->top - 1];
@@ -109,6 +109,21 @@ static bool judge_candidate(Judge *j, const int32_t *own, int64_t i) {
   return true;
 }
 
+/* Whatever stands in its place must be near a golden candidate that is not there. */
+static bool judge_lost(Judge *j, const int32_t *own) {
+  const int32_t *golden = j->call->golden->candidates + j->row * j->top;
+  for (int64_t g = 0; g < j->top; g++) {
+    if (contains(own, j->top, golden[g])) continue;
+    for (int64_t i = 0; i < j->top; i++) {
+      if (ordered(j, own[i], golden[g])) continue;
+      wrong(j, DFLASH_OUTCOME_MISMATCH, logits_score(j, golden[g], own[i]),
+            "candidate %d is missing, and %d is there, whose logit is smaller", golden[g], own[i]);
+      return false;
+    }
+  }
+  return true;
+}
+
 /* The set that the walk is judged over: the backend's where it gave a lawful one, else the golden's. */
 static bool judge_candidates(Judge *j) {
   const int32_t *golden = j->call->golden->candidates + j->row * j->top;
@@ -117,6 +132,7 @@ static bool judge_candidates(Judge *j) {
   const int32_t *own = j->call->candidates + j->row * j->top;
   for (int64_t i = 0; i < j->top; i++)
     if (!judge_candidate(j, own, i)) return false;
+  if (!judge_lost(j, own)) return false;
   j->set = own;
   return true;
 }
@@ -135,6 +151,33 @@ static int32_t best_candidate(const Judge *j, double *score, double *sigma) {
     *sigma = s;
   }
   return best;
+}
+
+/* Tokens outside the golden's set that are near one of its candidates, which any of them may displace. */
+static int64_t rivals(const Judge *j, int32_t candidate) {
+  int32_t cut = j->call->golden->candidates[(j->row + 1) * j->top - 1];
+  int64_t count = 0;
+  for (int32_t t = 0; t < (int32_t)j->call->sizes.head_width; t++) {
+    bool outside = j->logits[t] < j->logits[cut] || (j->logits[t] == j->logits[cut] && t > cut);
+    count += outside && logits_tie(j, candidate, t);
+  }
+  return count;
+}
+
+/* Where the backend's set is not known: the candidates that lead `own` by more than the error may all lie beyond its
+ * cut, when enough others may stand in their places. */
+static bool leaders_lost(const Judge *j, int32_t own) {
+  double own_sigma, own_score = candidate_score(j, own, &own_sigma);
+  int64_t lost = 0, room = j->call->sizes.head_width;
+  if (j->call->candidates != NULL) return false;
+  for (int64_t i = 0; i < j->top; i++) {
+    double sigma, gap = candidate_score(j, j->set[i], &sigma) - own_score;
+    if (gap <= allowance(sigma, own_sigma)) continue;
+    int64_t others = rivals(j, j->set[i]);
+    if (others < room) room = others;
+    if (++lost > room) return false;
+  }
+  return lost > 0;
 }
 
 static void judge_chosen(Judge *j) {
@@ -156,6 +199,9 @@ static void judge_chosen(Judge *j) {
   else if (allowed > 0 && gap <= allowed)
     wrong(j, DFLASH_OUTCOME_NEAR_TIE, 0, "chosen %d for %d, whose score leads by %.3g, within the error", own, best,
           gap);
+  else if (leaders_lost(j, own))
+    wrong(j, DFLASH_OUTCOME_NEAR_TIE, 0, "chosen %d for %d, which may be no candidate, within the error of its logit",
+          own, best);
   else
     wrong(j, DFLASH_OUTCOME_MISMATCH, decided(gap, allowed), "chosen %d, golden %d leads by %.6g, the error is %.3g",
           own, best, gap, allowed / DFLASH_LAMBDA);

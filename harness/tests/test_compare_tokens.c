@@ -19,6 +19,7 @@ typedef struct World {
   double bonus[WIDTH][WIDTH], score_sigma;
   int32_t golden_chosen[DRAFT], golden_plain[DRAFT], golden_candidates[DRAFT * TOP];
   int32_t chosen[DRAFT], plain[DRAFT], candidates[DRAFT * TOP];
+  bool bare; /* the backend gives no candidates */
 } World;
 
 static double score(void *context, int64_t row, int32_t previous, int32_t candidate, double *sigma) {
@@ -52,7 +53,7 @@ static DflashTokenVerdict judge(World *w, bool exact) {
                           .golden = &golden,
                           .chosen = w->chosen,
                           .plain = w->plain,
-                          .candidates = w->candidates,
+                          .candidates = w->bare ? NULL : w->candidates,
                           .score = score,
                           .score_context = w};
   DflashTokenVerdict out;
@@ -114,6 +115,60 @@ static void candidate_lists_are_ordered_and_without_repeats(void **state) {
   assert_int_equal(judge(&w, false).outcome, DFLASH_OUTCOME_MISMATCH);
 }
 
+/* Token 0 is near the cut, so 2 may be missing; 1 and 3, which lead by far, may not. */
+static void a_missing_candidate_must_be_near_the_cut(void **state) {
+  (void)state;
+  World w = world();
+  w.logits[0] = 3.0f - 4e-6f;
+  w.candidates[2] = 0;
+  assert_int_equal(judge(&w, false).outcome, DFLASH_OUTCOME_NEAR_TIE);
+  w.candidates[1] = 2; /* 1, 2, 0: 3 is not there */
+  w.chosen[0] = 1;
+  DflashTokenVerdict v = judge(&w, false);
+  assert_int_equal(v.outcome, DFLASH_OUTCOME_MISMATCH);
+  assert_int_equal(v.row, 0);
+  assert_non_null(strstr(v.message, "candidate 3 is missing"));
+}
+
+/* The best of the golden's candidates stands at the cut, and another token near it: a backend that tells no candidates
+ * may have lost it, and chosen what is best without it. */
+static void a_choice_without_what_the_cut_may_lose_is_a_near_tie(void **state) {
+  (void)state;
+  World w = world();
+  w.bare = true;
+  w.bonus[ANCHOR][2] = 50; /* row 0: 2, at the cut, beats all by far */
+  w.golden_chosen[0] = 2;
+  w.chosen[0] = 3; /* the best but for 2 */
+  assert_int_equal(judge(&w, false).outcome, DFLASH_OUTCOME_MISMATCH);
+  w.logits[5] = 3.0f - 4e-6f;
+  assert_int_equal(judge(&w, false).outcome, DFLASH_OUTCOME_NEAR_TIE);
+  w.bonus[ANCHOR][5] = 40;
+  w.chosen[0] = 5; /* or what came in its place */
+  w.chosen[1] = 2; /* the best after 5 */
+  assert_int_equal(judge(&w, false).outcome, DFLASH_OUTCOME_NEAR_TIE);
+  w.chosen[0] = 1; /* 3, which cannot be lost, is better */
+  assert_int_equal(judge(&w, false).outcome, DFLASH_OUTCOME_MISMATCH);
+  w.chosen[0] = 3;
+  assert_int_equal(judge(&w, true).outcome, DFLASH_OUTCOME_MISMATCH);
+  w.bare = false; /* the backend says that it had 2 */
+  assert_int_equal(judge(&w, false).outcome, DFLASH_OUTCOME_MISMATCH);
+}
+
+/* Two leaders at the cut are lost to two others, not to one. */
+static void one_token_displaces_one_candidate(void **state) {
+  (void)state;
+  World w = world();
+  w.bare = true;
+  w.logits[3] = 3.0f + 4e-6f;
+  w.logits[5] = 3.0f - 4e-6f;
+  w.bonus[ANCHOR][2] = w.bonus[ANCHOR][3] = 50;
+  w.golden_chosen[0] = 3;
+  w.chosen[0] = 1;
+  assert_int_equal(judge(&w, false).outcome, DFLASH_OUTCOME_MISMATCH);
+  w.logits[0] = 3.0f - 4e-6f;
+  assert_int_equal(judge(&w, false).outcome, DFLASH_OUTCOME_NEAR_TIE);
+}
+
 /* Equal logits without error go to the lower id. */
 static void exact_ties_go_to_the_lower_id(void **state) {
   (void)state;
@@ -156,6 +211,9 @@ int main(void) {
       cmocka_unit_test(a_near_tie_continues_from_the_backend_s_token),
       cmocka_unit_test(candidates_are_judged_at_the_cut),
       cmocka_unit_test(candidate_lists_are_ordered_and_without_repeats),
+      cmocka_unit_test(a_missing_candidate_must_be_near_the_cut),
+      cmocka_unit_test(a_choice_without_what_the_cut_may_lose_is_a_near_tie),
+      cmocka_unit_test(one_token_displaces_one_candidate),
       cmocka_unit_test(exact_ties_go_to_the_lower_id),
       cmocka_unit_test(ids_out_of_range_are_unwritten),
       cmocka_unit_test(outcomes_have_names_that_read_back),
