@@ -73,6 +73,14 @@ static DflashStatus sift(VulkanApi *api, const VkPhysicalDevice *physical, uint3
   return DFLASH_OK;
 }
 
+/* Fills the caller's lists, both of room for `seen`. */
+static DflashStatus fill(VulkanApi *api, VkInstance instance, uint32_t seen, VkPhysicalDevice *physical,
+                         VulkanFound *found, uint32_t *count, DflashError *error) {
+  VkResult result = VULKAN_CALL(api, vkEnumeratePhysicalDevices, instance, &seen, physical);
+  if (result != VK_SUCCESS) return vulkan_result(result, error, "listing the devices");
+  return sift(api, physical, seen, found, count, error);
+}
+
 DflashStatus vulkan_find(VulkanApi *api, VkInstance instance, VulkanFound **found, uint32_t *count,
                          DflashError *error) {
   *found = NULL;
@@ -80,16 +88,13 @@ DflashStatus vulkan_find(VulkanApi *api, VkInstance instance, VulkanFound **foun
   uint32_t seen = 0;
   VkResult result = VULKAN_CALL(api, vkEnumeratePhysicalDevices, instance, &seen, NULL);
   if (result != VK_SUCCESS) return vulkan_result(result, error, "listing the devices");
+  DflashStatus status = DFLASH_OK;
   VkPhysicalDevice *physical = calloc(seen + 1, sizeof(VkPhysicalDevice));
   VulkanFound *list = calloc(seen + 1, sizeof *list);
-  DflashStatus status = DFLASH_OK;
-  if (!physical || !list)
+  if (physical && list)
+    status = fill(api, instance, seen, physical, list, count, error);
+  else
     status = dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "vulkan: no memory for a list of %u devices", seen);
-  if (status == DFLASH_OK) {
-    result = VULKAN_CALL(api, vkEnumeratePhysicalDevices, instance, &seen, physical);
-    if (result != VK_SUCCESS) status = vulkan_result(result, error, "listing the devices");
-  }
-  if (status == DFLASH_OK) status = sift(api, physical, seen, list, count, error);
   free(physical);
   if (status == DFLASH_OK) {
     *found = list;

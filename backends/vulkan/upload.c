@@ -90,7 +90,7 @@ DflashStatus vulkan_upload_copy(VulkanDevice *device, VulkanUpload *upload, Vulk
     void *host = NULL;
     piece = bytes - done < VULKAN_STAGING_BYTES ? bytes - done : VULKAN_STAGING_BYTES;
     DflashStatus status = vulkan_upload_place(device, upload, to, done, piece, &host, error);
-    if (status != DFLASH_OK) return status;
+    if (!host) return status;
     memcpy(host, (const char *)data + done, piece);
   }
   return DFLASH_OK;

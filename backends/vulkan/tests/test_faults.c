@@ -44,7 +44,7 @@ static DflashStatus use(VulkanDevice *device, char *data, DflashError *error) {
 
 /* The n-th call fails; false when there was no n-th call. */
 static bool fail_at(uint64_t n, Plant plant) {
-  char data[BYTES];
+  char data[BYTES] = {0};
   DflashError error = {0};
   VulkanDevice device;
   const VulkanDeviceOptions options = {.validation = true, .fault = {.at = n, .result = plant.result}};
@@ -82,7 +82,7 @@ static void test_every_call(void **state) {
 
 static void test_works_after_a_failure(void **state) {
   (void)state;
-  char data[BYTES];
+  char data[BYTES] = {0};
   DflashError error = {0};
   VulkanDevice device;
   test_ok(vulkan_device_open(&(VulkanDeviceOptions){.validation = true}, &device, &error), &error);
