@@ -20,6 +20,7 @@ enum {
 typedef struct VulkanHeld {
   VulkanBuffer k, v; /* [capacity][kv_heads][head_dim] */
   int64_t capacity, base, kept;
+  bool fresh; /* while a call is under way: buffers that are not the sequence's yet */
 } VulkanHeld;
 
 /* Where a block's values lie; device memory of the sequence. Rows: geometry.block; draft rows: block - 1. */
