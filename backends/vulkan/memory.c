@@ -33,8 +33,8 @@ static int rate(VkMemoryPropertyFlags flags, const MemoryWish *wish) {
   return (flags & wish->likes[0] ? 4 : 0) + (flags & wish->likes[1] ? 2 : 0) + (flags & wish->avoids ? 0 : 1);
 }
 
-/* The best memory type out of `allowed`, the first of equals; -1: none. */
-static int choose_type(const VkPhysicalDeviceMemoryProperties *memory, uint32_t allowed, int kind) {
+/* The best, the first of equals. */
+int vulkan_memory_type(const VkPhysicalDeviceMemoryProperties *memory, uint32_t allowed, int kind) {
   int best = -1, best_rate = -1;
   for (uint32_t i = 0; i < memory->memoryTypeCount; i++) {
     if (!(allowed >> i & 1)) continue;
@@ -62,7 +62,7 @@ static DflashStatus allocate(VulkanDevice *device, int kind, VulkanBuffer *buffe
                              DflashError *error) {
   VkMemoryRequirements needs;
   device->api.vkGetBufferMemoryRequirements(device->device, buffer->buffer, &needs);
-  const int type = choose_type(&device->memory, needs.memoryTypeBits, kind);
+  const int type = vulkan_memory_type(&device->memory, needs.memoryTypeBits, kind);
   if (type < 0) return dflash_error_set(error, DFLASH_UNSUPPORTED, "vulkan: %s: no memory type is right for it", what);
   if (needs.size > device->memory.memoryHeaps[device->memory.memoryTypes[type].heapIndex].size)
     return vulkan_device_result(device, VK_ERROR_OUT_OF_DEVICE_MEMORY, error, what);

@@ -16,6 +16,9 @@ enum {
   VULKAN_READBACK   /* mapped, read by the host; cached where there is such memory */
 };
 
+/* The memory type for a kind of buffer out of the bits allowed; -1: there is none. */
+int vulkan_memory_type(const VkPhysicalDeviceMemoryProperties *memory, uint32_t allowed, int kind);
+
 /* One buffer with memory of its own. Usage: storage and both directions of copies. */
 typedef struct VulkanBuffer {
   VkBuffer buffer;
@@ -25,7 +28,8 @@ typedef struct VulkanBuffer {
   bool incoherent; /* flush after host writes, invalidate before host reads */
 } VulkanBuffer;
 
-/* No memory: DFLASH_OUT_OF_MEMORY, saying for what and how much. On failure *buffer is zeroed. */
+/* No memory: DFLASH_OUT_OF_MEMORY, saying for what and how much; above the device's limit: DFLASH_UNSUPPORTED. On
+ * failure *buffer is zeroed. Sizes are rounded up to 16. */
 DflashStatus vulkan_buffer_open(VulkanDevice *device, int kind, uint64_t bytes, const char *what, VulkanBuffer *buffer,
                                 DflashError *error);
 void vulkan_buffer_close(VulkanDevice *device, VulkanBuffer *buffer); /* zeroed: fine */
@@ -37,11 +41,11 @@ DflashStatus vulkan_buffer_invalidate(VulkanDevice *device, const VulkanBuffer *
 /* Lays pieces one after the other: bytes rounded up to a multiple of the device's alignment. *offset moves on. */
 uint64_t vulkan_place(const VulkanDevice *device, uint64_t *offset, uint64_t bytes);
 
-/* Pieces of device memory that live as long as the arena: blocks of 256 MiB, or of one larger piece. */
+/* Pieces of device memory that live as long as the arena: blocks of 256 MiB, or of one piece of 64 MiB or more. */
 typedef struct VulkanArena {
   VulkanBuffer *blocks;
   uint32_t count;
-  uint64_t used;  /* of the last block */
+  uint64_t used;  /* of the last block, the one that is being filled */
   uint64_t bytes; /* of all blocks */
 } VulkanArena;
 

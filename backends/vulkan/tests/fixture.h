@@ -13,7 +13,8 @@
 
 enum { TEST_SKIPPED = 77 };
 
-/* Opens the device, or ends the program with TEST_SKIPPED and the reason where there is none. Call first in main. */
+/* Opens the device, or ends the program with TEST_SKIPPED and the reason where there is none: with a failure where the
+ * environment has DFLASH_REQUIRE_VULKAN. Call first in main. */
 void test_device_open(VulkanDevice *device);
 /* Closes it; false, with a line on stderr, when the validation layers had something to say. */
 bool test_device_close(VulkanDevice *device);

@@ -1,6 +1,7 @@
 /* Opening and closing devices, their list, and what is said when that cannot be done. */
 #include "fixture.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static VulkanDevice shared;
@@ -69,6 +70,32 @@ static void test_close_of_zeroes(void **state) {
   assert_null(device.device);
 }
 
+static void check_unavailable(const char *variable, bool validation, const char *says) {
+  DflashError error = {0};
+  VulkanDevice device;
+  setenv(variable, "/nonexistent", 1);
+  const DflashStatus status = vulkan_device_open(&(VulkanDeviceOptions){.validation = validation}, &device, &error);
+  unsetenv(variable);
+  assert_int_equal(status, DFLASH_UNAVAILABLE);
+  if (!strstr(error.message, says)) fail_msg("%s", error.message);
+}
+
+static void test_absent_layers(void **state) {
+  (void)state;
+  check_unavailable("VK_LAYER_PATH", true, "package vulkan-validationlayers");
+}
+
+static void test_absent_driver(void **state) {
+  (void)state;
+  DflashError error = {0};
+  uint32_t count = 7;
+  setenv("VK_ICD_FILENAMES", "/nonexistent", 1);
+  assert_int_equal(vulkan_devices(NULL, 0, &count, &error), DFLASH_UNAVAILABLE);
+  unsetenv("VK_ICD_FILENAMES");
+  assert_int_equal(count, 0);
+  check_unavailable("VK_ICD_FILENAMES", false, "driver");
+}
+
 /* The layers do speak: a buffer of no bytes is against the rules. */
 static void test_validation_speaks(void **state) {
   (void)state;
@@ -105,6 +132,8 @@ int main(void) {
       cmocka_unit_test(test_open_by_id),
       cmocka_unit_test(test_unknown_id),
       cmocka_unit_test(test_close_of_zeroes),
+      cmocka_unit_test(test_absent_layers),
+      cmocka_unit_test(test_absent_driver),
       cmocka_unit_test(test_validation_speaks),
       cmocka_unit_test(test_results),
   };

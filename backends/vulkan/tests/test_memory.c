@@ -153,6 +153,37 @@ static void test_place(void **state) {
   assert_int_equal(offset, 4 * align);
 }
 
+enum {
+  LOCAL = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT,
+  VISIBLE = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT,
+  COHERENT = VK_MEMORY_PROPERTY_HOST_COHERENT_BIT,
+  CACHED = VK_MEMORY_PROPERTY_HOST_CACHED_BIT,
+  LAZY = VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT
+};
+
+static void check_types(const int *flags, uint32_t count, uint32_t allowed, int on_device, int upload, int readback) {
+  VkPhysicalDeviceMemoryProperties memory = {.memoryTypeCount = count};
+  for (uint32_t i = 0; i < count; i++) memory.memoryTypes[i].propertyFlags = (VkMemoryPropertyFlags)flags[i];
+  assert_int_equal(vulkan_memory_type(&memory, allowed, VULKAN_ON_DEVICE), on_device);
+  assert_int_equal(vulkan_memory_type(&memory, allowed, VULKAN_UPLOAD), upload);
+  assert_int_equal(vulkan_memory_type(&memory, allowed, VULKAN_READBACK), readback);
+}
+
+static void test_memory_types(void **state) {
+  (void)state;
+  static const int discrete[] = {
+      0, LOCAL | VISIBLE | COHERENT, LOCAL, LOCAL | LAZY, VISIBLE | COHERENT, VISIBLE | COHERENT | CACHED};
+  static const int shared[] = {LOCAL | VISIBLE | COHERENT | CACHED};
+  static const int phone[] = {LOCAL | VISIBLE | COHERENT, LOCAL | VISIBLE | CACHED};
+  static const int blind[] = {LOCAL};
+  check_types(discrete, 6, 0x3f, 2, 4, 5);
+  check_types(discrete, 6, 0x1b, 1, 4, 4); /* not all are allowed */
+  check_types(shared, 1, 1, 0, 0, 0);
+  check_types(phone, 2, 3, 0, 0, 1);
+  check_types(blind, 1, 1, 0, -1, -1);
+  check_types(shared, 1, 0, -1, -1, -1);
+}
+
 static void check_apart(VulkanRange a, VulkanRange b) {
   if (a.buffer == b.buffer) assert_true(a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset);
 }
@@ -186,11 +217,11 @@ static void test_arena(void **state) {
 int main(void) {
   test_device_open(&device);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_odd_sizes), cmocka_unit_test(test_more_than_staging),
-      cmocka_unit_test(test_pieces),    cmocka_unit_test(test_wrong_uploads),
-      cmocka_unit_test(test_mapped),    cmocka_unit_test(test_incoherent),
-      cmocka_unit_test(test_too_large), cmocka_unit_test(test_place),
-      cmocka_unit_test(test_arena),
+      cmocka_unit_test(test_odd_sizes),    cmocka_unit_test(test_more_than_staging),
+      cmocka_unit_test(test_pieces),       cmocka_unit_test(test_wrong_uploads),
+      cmocka_unit_test(test_mapped),       cmocka_unit_test(test_incoherent),
+      cmocka_unit_test(test_too_large),    cmocka_unit_test(test_place),
+      cmocka_unit_test(test_memory_types), cmocka_unit_test(test_arena),
   };
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   return test_device_close(&device) ? failed : 1;
