@@ -33,11 +33,51 @@ WORD y_stride;
 PUSH_END(MatrixPush)
 #endif
 
-/* int8 activations and their scales, per row and group of 32 columns */
+/* the same on matrix units, of x prepared from row 0 on; what the workgroups at z find goes to y + z * split_stride */
+#if !defined(VULKAN_GLSL) || defined(PUSH_COOP)
+PUSH_BEGIN(CoopPush)
+WORD rows;
+WORD cols;
+WORD out_rows;
+WORD out_first;
+WORD pitch;
+WORD code_pitch;
+WORD y_first;
+WORD y_stride;
+WORD rounds; /* that a workgroup takes */
+WORD split_stride;
+PUSH_END(CoopPush)
+#endif
+
+/* y[y_first + r, o] = sum_s found[s, r, o] for r < rows, o < out_rows */
+#if !defined(VULKAN_GLSL) || defined(PUSH_COOP_SUM)
+PUSH_BEGIN(CoopSumPush)
+WORD splits;
+WORD rows;
+WORD out_rows;
+WORD y_first;
+WORD y_stride;
+PUSH_END(CoopSumPush)
+#endif
+
+/* x[x_first + r, i] * column[i] in f16 parts, the column field where has_columns is not 0 */
+#if !defined(VULKAN_GLSL) || defined(PUSH_PARTS)
+PUSH_BEGIN(PartsPush)
+WORD rows;
+WORD cols;
+WORD x_first;
+WORD x_stride;
+WORD has_columns;
+PUSH_END(PartsPush)
+#endif
+
+/* int8 activations and their scales, per row x_first + r of x, r < rows, and group of 32 columns */
 #if !defined(VULKAN_GLSL) || defined(PUSH_QUANTISE)
 PUSH_BEGIN(QuantisePush)
 WORD rows;
 WORD cols; /* a multiple of 32 */
+WORD x_first;
+WORD x_stride;
 PUSH_END(QuantisePush)
 #endif
 

@@ -1,0 +1,11 @@
+/* What product.c tells besides its steps, which sequence.h declares. */
+#ifndef DFLASH_VULKAN_PRODUCT_H
+#define DFLASH_VULKAN_PRODUCT_H
+
+#include "model.h"
+
+/* How `rows` rows of activations are multiplied with a matrix, for example "tile 8x32 q4tp, f32": rows of x and of the
+ * matrix that a workgroup takes, storage, arithmetic. */
+void vulkan_product_path(const DflashModel *model, const VulkanMatrix *matrix, int64_t rows, char *path, size_t size);
+
+#endif
