@@ -113,6 +113,7 @@ static void what_is_not_finite_stays_in_its_rows(void **state) {
   h[4 * WIDTH + 260] = -INFINITY;
   c.d[5 * 2 * TAPS * c.groups + 0 * c.groups + 2] = NAN; /* the other side */
   c.base[0 * WIDTH + 17] = NAN;                          /* the other side */
+  c.d[(TAPS + 1) * c.groups + 9] = NAN;                  /* row 0 has no such tap */
   out(*state, &c, h, weight, norm);
   for (uint32_t r = 0; r < ROWS; r++) assert_row(h + r * WIDTH, norm + r * WIDTH, 260, r >= 1 && r <= 4);
   for (uint32_t i = 0; i < WIDTH; i++) assert_true(isnan(norm[2 * WIDTH + i]));
