@@ -150,9 +150,10 @@ static DflashStatus push_rows(DflashSequence *s, int64_t pos, Push *push, Dflash
 
 DflashStatus vulkan_push(DflashSequence *s, int64_t pos, const float *taps, int64_t rows, DflashError *error) {
   DflashStatus status = check_range("push", pos, rows, error);
-  if (!status && rows > 0 && !taps)
-    status = dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "vulkan: push: %lld rows without taps", (long long)rows);
-  if (!status) status = check_rewind(s, pos, error);
+  if (status) return status;
+  if (rows > 0 && !taps)
+    return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "vulkan: push: %lld rows without taps", (long long)rows);
+  status = check_rewind(s, pos, error);
   if (status) return status;
   if (rows > 0) return push_rows(s, pos, &(Push){.taps = taps, .rows = rows}, error);
   VulkanChange change = change_in_place(s);
