@@ -3,21 +3,26 @@
 find_program(DFLASH_GLSLANG NAMES glslang glslangValidator HINTS ${PROJECT_SOURCE_DIR}/build/shader-tools/bin)
 find_program(DFLASH_SPIRV_VAL NAMES spirv-val HINTS ${PROJECT_SOURCE_DIR}/build/shader-tools/bin)
 
+# Sets RESULT to whether a program is there and its version, as PATTERN finds it, is recent enough.
+function(vulkan_has_tool result program pattern needed)
+  set(${result} FALSE PARENT_SCOPE)
+  if(program)
+    execute_process(COMMAND ${program} --version OUTPUT_VARIABLE text ERROR_QUIET)
+    if(text MATCHES "${pattern}" AND CMAKE_MATCH_1 VERSION_GREATER_EQUAL needed)
+      set(${result} TRUE PARENT_SCOPE)
+    endif()
+  endif()
+endfunction()
+
 set(shader_folder ${CMAKE_CURRENT_SOURCE_DIR}/shaders)
 set(module_folder ${CMAKE_CURRENT_BINARY_DIR}/modules)
-file(GLOB shaders CONFIGURE_DEPENDS ${shader_folder}/*.comp)
 
-# vulkan_module(matrix_q4 matrix WEIGHTS_Q4): module matrix_q4 is matrix.comp with these names defined. A module whose
-# shader is not there has no words, and its kernel cannot be made.
-function(vulkan_module name shader)
-  set(source ${shader_folder}/${shader}.comp)
-  if(NOT source IN_LIST shaders)
-    set(includes "${includes}#define MODULE_${name} NULL, 0\n" PARENT_SCOPE)
-    set(module_missing ${module_missing} ${name} PARENT_SCOPE)
-    return()
-  endif()
+# vulkan_shader(NAME SOURCE FOLDER [DEFINES ...]): FOLDER/NAME.h, the checked words of a shader that was compiled with these
+# names defined.
+function(vulkan_shader name source folder)
   list(TRANSFORM ARGN PREPEND -D OUTPUT_VARIABLE defines)
-  set(spirv ${module_folder}/${name}.spv)
+  set(spirv ${folder}/${name}.spv)
+  set(embed ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/embed.cmake)
   add_custom_command(
     OUTPUT ${spirv}
     COMMAND ${DFLASH_GLSLANG} --target-env vulkan1.2 -V --quiet -DVULKAN_GLSL ${defines} -I${shader_folder}
@@ -25,23 +30,23 @@ function(vulkan_module name shader)
     COMMAND ${DFLASH_SPIRV_VAL} --target-env vulkan1.2 ${spirv}
     DEPENDS ${source} DEPFILE ${spirv}.d COMMENT "Shader module ${name}" VERBATIM)
   add_custom_command(
-    OUTPUT ${module_folder}/${name}.h
-    COMMAND ${CMAKE_COMMAND} -DNAME=${name} -DSPIRV=${spirv} -DOUTPUT=${module_folder}/${name}.h
-            -P ${CMAKE_CURRENT_SOURCE_DIR}/embed.cmake
-    DEPENDS ${spirv} ${CMAKE_CURRENT_SOURCE_DIR}/embed.cmake COMMENT "Words of ${name}" VERBATIM)
-  set(includes "${includes}#include \"${name}.h\"\n" PARENT_SCOPE)
-  set(module_outputs ${module_outputs} ${module_folder}/${name}.h PARENT_SCOPE)
+    OUTPUT ${folder}/${name}.h
+    COMMAND ${CMAKE_COMMAND} -DNAME=${name} -DSPIRV=${spirv} -DOUTPUT=${folder}/${name}.h -P ${embed}
+    DEPENDS ${spirv} ${embed} COMMENT "Words of ${name}" VERBATIM)
 endfunction()
+
+# vulkan_module(matrix_q4 matrix WEIGHTS_Q4): module matrix_q4 is matrix.comp with these names defined.
+macro(vulkan_module name shader)
+  vulkan_shader(${name} ${shader_folder}/${shader}.comp ${module_folder} ${ARGN})
+  string(APPEND includes "#include \"${name}.h\"\n")
+  list(APPEND module_outputs ${module_folder}/${name}.h)
+endmacro()
 
 # Sets vulkan_module_sources: modules.c and what it includes.
 macro(vulkan_modules)
   set(includes)
   set(module_outputs)
-  set(module_missing)
   include(shaders/modules.cmake)
-  if(module_missing)
-    message(STATUS "vulkan: modules without a shader: ${module_missing}")
-  endif()
   file(CONFIGURE OUTPUT ${module_folder}/modules.c CONTENT [[
 #include "kernel.h"
 
