@@ -27,7 +27,7 @@ float decode_f16(uint bits) {
 /* 2^n for -126 <= n <= 127 */
 float power_of_two(int n) { return uintBitsToFloat(uint(n + 127) << 23); }
 
-/* e^x, at most 1 ulp: x = n ln 2 + r, |r| <= ln 2 / 2, Taylor's series of r. n ln2_high is exact: 8 and 16 bits. */
+/* e^x, at most 1.1 ulp: x = n ln 2 + r, |r| <= ln 2 / 2, Taylor's series of r. n ln2_high is exact: 8 and 16 bits. */
 float exp_f32(float x) {
   if (is_nan(x)) return x;
   const float ln2_high = 0.693145751953125, ln2_low = 1.42860677e-6;
