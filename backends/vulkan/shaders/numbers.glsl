@@ -74,7 +74,7 @@ int take_mantissa(inout uint bits) {
   return 1 - shift;
 }
 
-/* quotient / 2^24, of 1 to below 2, times 2^(exponent - 127), rounded to nearest even; `inexact`: a remainder follows. */
+/* quotient / 2^24, of 1 to below 2, times 2^(exponent - 127), rounded to nearest even; inexact: a remainder follows. */
 uint round_quotient(uint quotient, bool inexact, int exponent) {
   const int dropped = exponent >= 1 ? 1 : min(2 - exponent, 26); /* bits */
   const uint kept = quotient >> dropped, middle = 1u << (dropped - 1);
@@ -111,8 +111,8 @@ float divide(float a, float b) {
 /* The upper 12 bits of the mantissa: products of two such numbers are exact. */
 float upper_half(float x) { return uintBitsToFloat(floatBitsToUint(x) & 0xfffff000u); }
 
-/* a / b, at most 1 ulp and faster: the device's quotient and what it leaves of a, exactly. For finite a and 2^-100 <= |b|
- * <= 2^120; NaN stays NaN. */
+/* a / b, at most 1 ulp and faster: the device's quotient and what it leaves of a, exactly. For finite a and |b| from
+ * 2^-100 to 2^120; NaN stays NaN. */
 float quotient(float a, float b) {
   const float inverse = 1.0 / b;
   precise const float q = a * inverse;
@@ -136,8 +136,8 @@ uint two_over_pi(uint first) {
 }
 
 /* |angle| * 2 / pi modulo 4 in 96 bits, two of them before the point; pi / 4 <= |angle| < infinity. Bits of 2 / pi that
- * add multiples of 4 are left out. The first 70 bits behind the point are right; every f32 is at least 2^-30 away from a
- * whole number of quarters. */
+ * add multiples of 4 are left out. The first 70 bits behind the point are right; every f32 is at least 2^-30 away from
+ * a whole number of quarters. */
 uvec3 count_quarters(float angle) {
   const uint bits = floatBitsToUint(angle) & ~SIGN_BIT;
   const uint mantissa = bits & 0x007fffffu | SMALLEST_NORMAL_BITS;

@@ -1,4 +1,4 @@
-/* h += conv(x, d, base, 1), then norm = h / sqrt(mean(h^2) + eps) * weight: a workgroup a row, of h its own row alone. */
+/* h += conv(x, d, base, 1); norm = h / sqrt(mean(h^2) + eps) * weight. A workgroup a row; of h it reads its own. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -82,5 +82,6 @@ void main() {
       norm[first + i] = kept[k] * factor * gain[k];
     }
   }
-  for (uint i = KEPT * THREADS + thread; i < push.width; i += THREADS) norm[first + i] = h[first + i] * factor * weight[i];
+  for (uint i = KEPT * THREADS + thread; i < push.width; i += THREADS)
+    norm[first + i] = h[first + i] * factor * weight[i];
 }

@@ -1,4 +1,5 @@
-/* A workgroup of SIDE * SIDE threads and one row: sums over its threads, and the factor of a norm. SIDE is defined before. */
+/* A workgroup of SIDE * SIDE threads and one row: sums over its threads, and the factor of a norm. The includer defines
+ * SIDE. */
 #ifndef ROW_GLSL
 #define ROW_GLSL
 #include "numbers.glsl"
