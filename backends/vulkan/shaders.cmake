@@ -1,18 +1,24 @@
 # Shaders into C: every module of shaders/modules.cmake is compiled, checked, and becomes words of vulkan_modules.
 
-find_program(DFLASH_GLSLANG NAMES glslang glslangValidator HINTS ${PROJECT_SOURCE_DIR}/build/shader-tools/bin)
-find_program(DFLASH_SPIRV_VAL NAMES spirv-val HINTS ${PROJECT_SOURCE_DIR}/build/shader-tools/bin)
-
-# Sets RESULT to whether a program is there and its version, as PATTERN finds it, is recent enough.
-function(vulkan_has_tool result program pattern needed)
-  set(${result} FALSE PARENT_SCOPE)
-  if(program)
-    execute_process(COMMAND ${program} --version OUTPUT_VARIABLE text ERROR_QUIET)
-    if(text MATCHES "${pattern}" AND CMAKE_MATCH_1 VERSION_GREATER_EQUAL needed)
-      set(${result} TRUE PARENT_SCOPE)
-    endif()
+# Whether a program says of itself that it is recent enough: older ones cannot compile, or check, all of the shaders.
+function(vulkan_is_recent accepted program pattern needed)
+  execute_process(COMMAND ${program} --version OUTPUT_VARIABLE text ERROR_QUIET)
+  if(NOT text MATCHES "${pattern}" OR CMAKE_MATCH_1 VERSION_LESS needed)
+    set(${accepted} FALSE PARENT_SCOPE)
   endif()
 endfunction()
+function(vulkan_accept_compiler accepted program)
+  vulkan_is_recent(${accepted} ${program} "Glslang Version: [0-9]+:([0-9.]+)" 13.1)
+  set(${accepted} ${${accepted}} PARENT_SCOPE)
+endfunction()
+function(vulkan_accept_validator accepted program)
+  vulkan_is_recent(${accepted} ${program} "SPIRV-Tools v([0-9.]+)" 2023.4)
+  set(${accepted} ${${accepted}} PARENT_SCOPE)
+endfunction()
+find_program(DFLASH_GLSLANG NAMES glslang glslangValidator HINTS ${PROJECT_SOURCE_DIR}/build/shader-tools/bin
+             VALIDATOR vulkan_accept_compiler)
+find_program(DFLASH_SPIRV_VAL NAMES spirv-val HINTS ${PROJECT_SOURCE_DIR}/build/shader-tools/bin
+             VALIDATOR vulkan_accept_validator)
 
 set(shader_folder ${CMAKE_CURRENT_SOURCE_DIR}/shaders)
 set(module_folder ${CMAKE_CURRENT_BINARY_DIR}/modules)
