@@ -70,8 +70,15 @@ void load_tile(uint step, uint pass) {
   }
 }
 
+// `precise`: fused in every tile or in none, so that tiles agree to the bit.
+float multiply_add(float a, float b, float sum) {
+  precise const float result = fma(a, b, sum);
+  return result;
+}
+
 float multiply_add(vec4 a, vec4 b, float sum) {
-  return fma(a.w, b.w, fma(a.z, b.z, fma(a.y, b.y, fma(a.x, b.x, sum))));
+  sum = multiply_add(a.y, b.y, multiply_add(a.x, b.x, sum));
+  return multiply_add(a.w, b.w, multiply_add(a.z, b.z, sum));
 }
 
 // Adds the thread's pieces times the tile to the sums of the pass. With a ladder a group is summed before its scale.
@@ -95,7 +102,7 @@ void add_tile(uint pass) {
   [[unroll]] for (uint i = 0; i < W; i++)
     [[unroll]] for (uint r = 0; r < PASS; r++)
 #ifdef WEIGHTS_Q4
-      sums[i][pass * PASS + r] = fma(scales[i], part[i][r], sums[i][pass * PASS + r]);
+      sums[i][pass * PASS + r] = multiply_add(scales[i], part[i][r], sums[i][pass * PASS + r]);
 #else
       sums[i][pass * PASS + r] = part[i][r];
 #endif

@@ -20,9 +20,10 @@ const uint SUM_STRIDE = 2 * W + 1; // of a thread's PASS * W sums; odd against b
 // A tile of x, or sums, as bits; large enough for either: 128 * 9 of 16 bytes, 18 KiB.
 shared uvec4 area[1152];
 
-uint lane, team;                    // the thread's place
-float sums[MAX_W][MAX_ROWS];        // of the thread's pieces
-uvec4 pieces[MAX_W], next_pieces[MAX_W]; // of this step and the next: loads are under way while a step is computed
+uint lane, team;             // the thread's place
+float sums[MAX_W][MAX_ROWS]; // of the thread's pieces
+// Of this step and the next: loads are under way while a step is computed.
+uvec4 pieces[MAX_W], next_pieces[MAX_W];
 
 void find_place() {
   lane = gl_LocalInvocationIndex % TEAM;
