@@ -32,14 +32,13 @@ float largest_score() {
   return found;
 }
 
-/* Weights of parts first .. first + 64. A part whose scores are all minus infinity has none, unless NaN is in it. */
+/* Weights of parts first .. first + 64. Where all scores of all parts are minus infinity, they are NaN. */
 void weigh_parts(uint first, float top) {
   const uint thread = gl_LocalInvocationID.x;
-  vec2 sum = vec2(uintBitsToFloat(LOWEST), 0.0);
-  if (first + thread < push.parts) sum = sums_of(first + thread);
-  const float weight = floatBitsToUint(sum.x) == LOWEST ? 0.0 : exp_f32(sum.x - top);
-  weights[thread] = weight;
-  totals[thread] = weight * sum.y;
+  if (first + thread >= push.parts) return;
+  const vec2 sum = sums_of(first + thread);
+  weights[thread] = exp_f32(sum.x - top);
+  totals[thread] = weights[thread] * sum.y;
 }
 
 /* mixed / total; infinite values stay so. */

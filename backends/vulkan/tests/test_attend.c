@@ -1,0 +1,215 @@
+/* Attention: kernels attend and mix against f64. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attend.h"
+#include "attention.h"
+#include "draw.h"
+#include "values.h"
+
+static TestKernels kernels;
+
+static void check_sizes(const AttentionSizes *sizes) {
+  Attention a = attention_open(sizes);
+  attention_run(&kernels, &a, 0);
+  attention_check(&a);
+  attention_close(&a);
+}
+
+/* rows, kv_heads, rep, head_dim, len, splits, begin, step, end, loud */
+static const AttentionSizes all_sizes[] = {
+    {1, 1, 1, 2, 0, 1, 0, 0, 0, false},         {2, 2, 1, 2, 1, 3, 0, 0, 1, false},
+    {8, 2, 4, 128, 257, 3, 0, 0, 257, false},   {8, 1, 4, 128, 1000, 32, 40, 1, 1000, false},
+    {8, 2, 4, 128, 31, 32, 0, 3, 31, true},     {5, 2, 7, 64, 257, 3, 100, 9, 250, false},
+    {16, 1, 7, 64, 1000, 3, 0, 60, 1000, true}, {3, 1, 2, 10, 31, 1, 7, 11, 29, false},
+    {40, 1, 2, 10, 257, 3, 5, 20, 200, false},  {7, 1, 3, 80, 257, 32, 0, 40, 257, true},
+    {2, 3, 1, 80, 31, 3, 31, 0, 31, false},     {3, 2, 6, 256, 257, 3, 1, 100, 256, false},
+    {2, 1, 1, 256, 1000, 1, 3, 5, 900, true},   {300, 1, 1, 2, 31, 3, 0, 1, 31, false}};
+
+static void matches_f64(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof all_sizes / sizeof *all_sizes; i++) check_sizes(&all_sizes[i]);
+}
+
+/* Each context length and number of splits, with windows. */
+static void any_context(void **state) {
+  (void)state;
+  static const uint32_t lens[] = {0, 1, 31, 32, 33, 257, 1000}, splits[] = {1, 3, 32};
+  for (size_t i = 0; i < sizeof lens / sizeof *lens; i++)
+    for (size_t j = 0; j < sizeof splits / sizeof *splits; j++)
+      for (uint32_t step = 0; step < 2; step++)
+        check_sizes(&(AttentionSizes){3, 1, 2, 10, lens[i], splits[j], step * lens[i] / 3, step * 2,
+                                      lens[i] - lens[i] / 7, i % 2 == 1});
+}
+
+/* How queries are cut into tiles decides no bit. */
+static void tiles_change_nothing(void **state) {
+  (void)state;
+  Attention a = attention_open(&(AttentionSizes){7, 1, 3, 10, 100, 3, 2, 11, 99, false});
+  const size_t bytes = 7 * 3 * 10 * sizeof(float);
+  float *first = test_memory(bytes, 1);
+  attention_run(&kernels, &a, 0);
+  memcpy(first, a.y, bytes);
+  for (uint32_t queries = 2; queries <= 10; queries += 4) {
+    attention_run(&kernels, &a, queries);
+    assert_memory_equal(a.y, first, bytes);
+  }
+  free(first);
+  attention_close(&a);
+}
+
+/* A block cut to its first rows: the same sums of the context's parts. (Its own part differs: rows see all rows.) */
+static void cut_blocks_keep_the_context(void **state) {
+  (void)state;
+  AttentionSizes sizes = {11, 2, 5, 10, 257, 3, 7, 9, 250, false};
+  Attention whole = attention_open(&sizes);
+  attention_run(&kernels, &whole, 0);
+  for (sizes.rows = 1; sizes.rows < 11; sizes.rows += 4) {
+    Attention cut = attention_open(&sizes);
+    attention_run(&kernels, &cut, 0);
+    const size_t few = (size_t)cut.heads * cut.sizes.rows, all = (size_t)whole.heads * whole.sizes.rows;
+    for (uint32_t part = 0; part < sizes.splits; part++) {
+      assert_memory_equal(cut.sums + part * few * 2, whole.sums + part * all * 2, few * 8);
+      assert_memory_equal(cut.mixes + part * few * 10, whole.mixes + part * all * 10, few * 40);
+    }
+    attention_close(&cut);
+  }
+  attention_close(&whole);
+}
+
+/* A context of which nobody sees anything is empty, and marked so in every part. */
+static void empty_parts_are_marked(void **state) {
+  (void)state;
+  Attention a = attention_open(&(AttentionSizes){2, 1, 1, 10, 50, 3, 50, 0, 50, false});
+  attention_run(&kernels, &a, 0);
+  attention_check(&a);
+  for (size_t i = 0; i < 6; i++) {
+    assert_int_equal(test_bits(a.sums[2 * i]), test_bits(-INFINITY));
+    assert_int_equal(test_bits(a.sums[2 * i + 1]), 0);
+  }
+  for (size_t i = 0; i < 60; i++) assert_true(a.mixes[i] == 0);
+  attention_close(&a);
+}
+
+/* Where a number of the data becomes x, y must follow the rules of f32, and elements that do not depend on it must keep
+ * their bits. */
+static void plant(Attention *a, const Attention *clean, float *place, float x) {
+  const size_t count = (size_t)a->sizes.rows * a->heads * a->sizes.head_dim;
+  const float before = *place;
+  *place = x;
+  attention_run(&kernels, a, 0);
+  attention_check(a);
+  size_t changed = 0;
+  for (size_t i = 0; i < count; i++)
+    if (isfinite(a->y[i]) && isfinite(clean->y[i])) changed += test_bits(a->y[i]) != test_bits(clean->y[i]);
+  if (isnan(x)) assert_int_equal(changed, 0);
+  *place = before;
+}
+
+static size_t count_nan(const Attention *a) {
+  const size_t count = (size_t)a->sizes.rows * a->heads * a->sizes.head_dim;
+  size_t found = 0;
+  for (size_t i = 0; i < count; i++) found += isnan(a->y[i]);
+  return found;
+}
+
+/* 2 kv heads of 3 heads of 10 dimensions; rows see the context from 0, 9, 18 and 27 on. */
+static const AttentionSizes planted = {4, 2, 3, 10, 70, 2, 0, 9, 70, false};
+
+static void nan_reaches_who_sees_it(void **state) {
+  (void)state;
+  Attention a = attention_open(&planted), clean = attention_open(&planted);
+  attention_run(&kernels, &clean, 0);
+  assert_int_equal(count_nan(&clean), 0);
+  plant(&a, &clean, &a.q[(2 * 6 + 4) * 10 + 3], NAN); /* one row of one head */
+  assert_int_equal(count_nan(&a), 10);
+  plant(&a, &clean, &a.k[(10 * 2 + 1) * 10 + 9], NAN); /* rows 0 and 1 of 3 heads */
+  assert_int_equal(count_nan(&a), 2 * 3 * 10);
+  plant(&a, &clean, &a.v[(20 * 2 + 0) * 10 + 9], NAN); /* rows 0 to 2, one dimension */
+  assert_int_equal(count_nan(&a), 3 * 3);
+  plant(&a, &clean, &a.v[(10 * 2 + 0) * 10 + 9], NAN); /* rows 0 and 1 */
+  assert_int_equal(count_nan(&a), 2 * 3);
+  plant(&a, &clean, &a.v[(69 * 2 + 0) * 10], -NAN);
+  assert_int_equal(count_nan(&a), 4 * 3);
+  plant(&a, &clean, &a.own_k[(3 * 2 + 1) * 10], NAN); /* every row */
+  assert_int_equal(count_nan(&a), 4 * 3 * 10);
+  plant(&a, &clean, &a.own_v[(0 * 2 + 1) * 10 + 5], NAN);
+  assert_int_equal(count_nan(&a), 4 * 3);
+  attention_close(&a);
+  attention_close(&clean);
+}
+
+static void infinity_follows_f32(void **state) {
+  (void)state;
+  Attention a = attention_open(&planted), clean = attention_open(&planted);
+  attention_run(&kernels, &clean, 0);
+  for (int sign = -1; sign < 2; sign += 2) {
+    const float x = (float)sign * INFINITY;
+    plant(&a, &clean, &a.v[(20 * 2 + 1) * 10 + 2], x); /* infinite where it is seen */
+    plant(&a, &clean, &a.own_v[(1 * 2 + 0) * 10 + 7], x);
+    plant(&a, &clean, &a.k[(15 * 2 + 0) * 10 + 1], x); /* scores of either infinity: NaN, or no weight */
+    plant(&a, &clean, &a.own_k[(2 * 2 + 1) * 10 + 1], x);
+    plant(&a, &clean, &a.q[(1 * 6 + 2) * 10 + 1], x);
+  }
+  attention_close(&a);
+  attention_close(&clean);
+}
+
+/* Scores of minus infinity: a whole part of them has no weight, all of them are NaN. */
+static void scores_of_minus_infinity(void **state) {
+  (void)state;
+  Attention a = attention_open(&(AttentionSizes){2, 1, 1, 2, 70, 2, 0, 0, 70, false});
+  for (uint32_t i = 0; i < 4; i++) a.q[i] = 1;
+  for (uint32_t key = 0; key < 64; key++) a.k[2 * key] = -INFINITY;
+  attention_run(&kernels, &a, 0);
+  attention_check(&a);
+  assert_int_equal(count_nan(&a), 0);
+  a.v[9] = NAN; /* without weight, but seen: 0 NaN */
+  attention_run(&kernels, &a, 0);
+  attention_check(&a);
+  assert_int_equal(count_nan(&a), 2);
+  for (uint32_t key = 64; key < 70; key++) a.k[2 * key] = -INFINITY;
+  for (uint32_t key = 0; key < 2; key++) a.own_k[2 * key] = -INFINITY;
+  attention_run(&kernels, &a, 0);
+  assert_int_equal(count_nan(&a), 4);
+  attention_close(&a);
+}
+
+/* Constants fit the smallest device, and keys a step do not depend on the rows. */
+static void constants_fit(void **state) {
+  (void)state;
+  DflashModel model = {.geometry = {.heads = 28, .kv_heads = 4}};
+  for (int64_t head_dim = 2; head_dim <= 256; head_dim += 2)
+    for (uint64_t shared = 16384; shared <= 65536; shared *= 2)
+      for (int64_t rows = 1, keys = 0; rows <= 4096; rows = rows * 2 + 1) {
+        uint32_t constants[3];
+        model.geometry.head_dim = head_dim;
+        model.device.traits.shared_bytes = shared;
+        vulkan_attend_constants(&model, rows, constants);
+        const uint32_t row = ((constants[0] + 3) / 4 | 1) * 16;
+        const uint32_t used = row * (constants[1] + constants[2]) + constants[1] * ((constants[2] / 2 | 1) * 8 + 12);
+        assert_int_equal(constants[0], head_dim);
+        assert_true(constants[1] > 0 && constants[1] % 2 == 0 && constants[2] > 0 && constants[2] % 2 == 0);
+        assert_true(used <= shared && used <= 32768);
+        if (keys == 0) keys = constants[2];
+        assert_int_equal(constants[2], keys);
+      }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(matches_f64),
+      cmocka_unit_test(any_context),
+      cmocka_unit_test(tiles_change_nothing),
+      cmocka_unit_test(cut_blocks_keep_the_context),
+      cmocka_unit_test(empty_parts_are_marked),
+      cmocka_unit_test(nan_reaches_who_sees_it),
+      cmocka_unit_test(infinity_follows_f32),
+      cmocka_unit_test(scores_of_minus_infinity),
+      cmocka_unit_test(constants_fit),
+  };
+  test_kernels_open(&kernels);
+  const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  return test_kernels_close(&kernels) ? failed : EXIT_FAILURE;
+}
