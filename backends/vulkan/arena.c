@@ -4,9 +4,14 @@
 
 #include "base/error.h"
 
-/* Pieces of a quarter of a block have one of their own, so that a block is never left with more than that unused. */
-static const uint64_t block_bytes = 256u << 20;
-static const uint64_t own_bytes = 64u << 20;
+enum { SMALLEST_BLOCK = 1 << 20, LARGEST_BLOCK = 256 << 20 };
+
+/* Of the next block: as much as there is already, so that blocks are few and little is held that is not used. */
+static uint64_t next_block(const VulkanDevice *device, const VulkanArena *arena) {
+  uint64_t bytes = arena->bytes < SMALLEST_BLOCK ? SMALLEST_BLOCK : arena->bytes;
+  if (bytes > LARGEST_BLOCK) bytes = LARGEST_BLOCK;
+  return bytes < device->traits.max_allocation ? bytes : device->traits.max_allocation;
+}
 
 static DflashStatus grow(VulkanArena *arena, DflashError *error) {
   VulkanBuffer *blocks = realloc(arena->blocks, (arena->count + 1) * sizeof *blocks);
@@ -16,7 +21,7 @@ static DflashStatus grow(VulkanArena *arena, DflashError *error) {
   return DFLASH_OK;
 }
 
-/* A block of its own; the block that is being filled stays the last. */
+/* A block of its own, so that no block is left with much unused. The block that is being filled stays the last. */
 static DflashStatus take_whole(VulkanDevice *device, VulkanArena *arena, uint64_t bytes, const char *what,
                                VulkanRange *range, DflashError *error) {
   VulkanBuffer block;
@@ -36,10 +41,8 @@ static DflashStatus take_whole(VulkanDevice *device, VulkanArena *arena, uint64_
 }
 
 static DflashStatus add_block(VulkanDevice *device, VulkanArena *arena, const char *what, DflashError *error) {
-  const uint64_t most = device->traits.max_allocation;
-  const uint64_t bytes = most < block_bytes ? most : block_bytes;
   VulkanBuffer *block = &arena->blocks[arena->count];
-  DflashStatus status = vulkan_buffer_open(device, VULKAN_ON_DEVICE, bytes, what, block, error);
+  DflashStatus status = vulkan_buffer_open(device, VULKAN_ON_DEVICE, next_block(device, arena), what, block, error);
   if (status != DFLASH_OK) return status;
   arena->bytes += block->bytes;
   arena->used = 0;
@@ -51,8 +54,8 @@ DflashStatus vulkan_arena_take(VulkanDevice *device, VulkanArena *arena, uint64_
                                VulkanRange *range, DflashError *error) {
   DflashStatus status = grow(arena, error);
   if (status != DFLASH_OK) return status;
-  if (bytes >= own_bytes) return take_whole(device, arena, bytes, what, range, error);
   if (arena->count == 0 || bytes > arena->blocks[arena->count - 1].bytes - arena->used) {
+    if (bytes > next_block(device, arena) / 4) return take_whole(device, arena, bytes, what, range, error);
     status = add_block(device, arena, what, error);
     if (status != DFLASH_OK) return status;
   }

@@ -41,7 +41,8 @@ DflashStatus vulkan_buffer_invalidate(VulkanDevice *device, const VulkanBuffer *
 /* Lays pieces one after the other: bytes rounded up to a multiple of the device's alignment. *offset moves on. */
 uint64_t vulkan_place(const VulkanDevice *device, uint64_t *offset, uint64_t bytes);
 
-/* Pieces of device memory that live as long as the arena: blocks of 256 MiB, or of one piece of 64 MiB or more. */
+/* Pieces of device memory that live as long as the arena, in blocks of 1 to 256 MiB: each as large as all before it. A
+ * piece that does not fit into the last one, and is more than a quarter of the next, has a block of its own. */
 typedef struct VulkanArena {
   VulkanBuffer *blocks;
   uint32_t count;
