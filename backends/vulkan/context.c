@@ -164,12 +164,14 @@ DflashStatus vulkan_push(DflashSequence *s, int64_t pos, const float *taps, int6
 
 /* ---- settling ---- */
 
-static DflashStatus settle_waiting(DflashSequence *s, uint64_t *ns, DflashError *error) {
+/* keeps: no rows are let go, so that those which span named can be read. */
+static DflashStatus settle_waiting(DflashSequence *s, bool keeps, uint64_t *ns, DflashError *error) {
   const VulkanTaps waiting = {.at = s->waiting, .rows = s->len - s->settled};
   VulkanChange change;
   if (waiting.rows == 0) return DFLASH_OK;
   DflashStatus status = vulkan_change_begin(s, &change, error);
   if (status) return status;
+  change.keeps = keeps;
   status = vulkan_change_settle(&change, &waiting, ns, error);
   if (status)
     vulkan_change_drop(&change);
@@ -180,7 +182,7 @@ static DflashStatus settle_waiting(DflashSequence *s, uint64_t *ns, DflashError 
 
 DflashStatus vulkan_settle(DflashSequence *s, DflashError *error) {
   uint64_t ns = 0;
-  DflashStatus status = settle_waiting(s, &ns, error);
+  DflashStatus status = settle_waiting(s, false, &ns, error);
   s->settle_ns = status ? 0 : ns;
   return status;
 }
@@ -256,7 +258,7 @@ DflashStatus vulkan_read_context(DflashSequence *s, int64_t layer, int64_t pos, 
                             (long long)pos, (long long)s->len, (long long)s->first);
   if (rows > 0 && (!k || !v))
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "vulkan: read_context: k or v is NULL");
-  status = settle_waiting(s, NULL, error);
+  status = settle_waiting(s, true, NULL, error);
   if (status || rows == 0) return status;
   const VulkanHeld *held = &s->held[layer];
   if (pos < held->kept)

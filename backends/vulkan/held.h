@@ -10,6 +10,7 @@ typedef struct VulkanChange {
   DflashSequence *s;
   int64_t first, len, settled;
   VulkanHeld *held; /* [layers] */
+  bool keeps;       /* settling lets no rows go */
 } VulkanChange;
 
 DflashStatus vulkan_change_begin(DflashSequence *s, VulkanChange *change, DflashError *error);

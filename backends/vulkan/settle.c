@@ -215,7 +215,7 @@ DflashStatus vulkan_change_settle(VulkanChange *change, const VulkanTaps *taps, 
     status = settle_piece(&piece, taps->at + done * dflash_geometry_tap_width(g), ns);
     if (status) return status;
     change->settled += rows;
-    vulkan_change_let_go(change);
+    if (!change->keeps) vulkan_change_let_go(change);
   }
   return DFLASH_OK;
 }
