@@ -189,8 +189,14 @@ void sum_weights() {
   if (query >= QUERIES) return;
   precise vec2 sum = vec2(0.0);
   for (uint i = 0; i < HALF_KEYS; i++) sum += scores[query * SCORE_PITCH + i];
-  precise const float step = sum.x + sum.y;
-  total = fma(total, kept[query], step);
+  precise const float step = sum.x + sum.y, now = fma(total, kept[query], step);
+  total = now;
+}
+
+/* `precise`: fused in tiles of every size or in none, so that they agree to the bit. */
+vec4 multiply_add(float weight, vec4 value, vec4 sum) {
+  precise const vec4 result = fma(vec4(weight), value, sum);
+  return result;
 }
 
 /* Adds the tile's values, weighted. `all`: every query sees every key, or values that are 0. */
@@ -204,8 +210,8 @@ void mix_values(Part part, uint first, bool all) {
     [[unroll]] for (uint turn = 0; turn < TURNS; turn++) {
       const uint query = min(turn * LANES + lane, QUERIES - 1);
       const vec2 weights = scores[query * SCORE_PITCH + key];
-      if (all || sees(part, query, first + key)) mixed[turn] = fma(vec4(weights.x), left, mixed[turn]);
-      if (all || sees(part, query, first + key + HALF_KEYS)) mixed[turn] = fma(vec4(weights.y), right, mixed[turn]);
+      if (all || sees(part, query, first + key)) mixed[turn] = multiply_add(weights.x, left, mixed[turn]);
+      if (all || sees(part, query, first + key + HALF_KEYS)) mixed[turn] = multiply_add(weights.y, right, mixed[turn]);
     }
   }
 }
