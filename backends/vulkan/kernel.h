@@ -8,7 +8,7 @@
 #include "memory.h"
 #include "shaders/push.h"
 
-enum { VULKAN_MAX_BINDINGS = 10, VULKAN_MAX_CONSTANTS = 4, VULKAN_PUSH_BYTES = 64, VULKAN_MAX_PARTS = 64 };
+enum { VULKAN_MAX_BINDINGS = 10, VULKAN_MAX_CONSTANTS = 7, VULKAN_PUSH_BYTES = 64, VULKAN_MAX_PARTS = 64 };
 
 /* X(ID, module, bindings, mask of bindings written, push constants)
  *
@@ -44,6 +44,17 @@ enum { VULKAN_MAX_BINDINGS = 10, VULKAN_MAX_CONSTANTS = 4, VULKAN_PUSH_BYTES = 6
  * scores[rows][top], then the flags; groups 1 read: 0 words uvec4[]; 1 sums uint[groups]; push count = uvec4s in all;
  * 256 threads, any number of groups multiply: 0 sums float[groups * 256]; push count = rounds of 64 multiply-adds a
  * thread */
+/* Products on matrix units, coop.h:
+ *
+ * parts: 0 x; 1 columns; 2 largest; 3 parts uvec4[rows][P][ceil(cols / 8)]: eight f16 each, in the order in which the
+ *   product decodes eight columns; 4 factors float[rows][2]: both together undo the power of two
+ *   constants: 0 P, 1 (profile f16) or 3; 1 bits of a stored weight: 4, 8 or 16; groups: ceil(cols / 512), rows
+ * coop_*: 0 weights, 1 scales, 2 codes as above; 3 parts; 4 factors; 5 y; coop_i8: 3 words; 4 scales of x
+ *   constants: 0 threads, 32 a subgroup; 1 rows of x a workgroup takes: 8 or 16; 2 tiles of 16 rows of w a subgroup
+ *   takes; 3 slices of the columns (subgroups / slices is the number of bands of rows); 4 columns of a step; 5 steps of
+ *   weights in flight; 6 P
+ *   groups: ceil(out_rows / (16 * tiles * bands)), ceil(rows / constant 1), splits
+ * coop_sum: 0 found float[splits][rows][out_rows]; 1 y; groups ceil(out_rows / 256), rows */
 #define VULKAN_KERNELS(X)                                 \
   X(MATRIX_F32, matrix_f32, 6, 1u << 5, MatrixPush)       \
   X(MATRIX_F16, matrix_f16, 6, 1u << 5, MatrixPush)       \
@@ -59,6 +70,12 @@ enum { VULKAN_MAX_BINDINGS = 10, VULKAN_MAX_CONSTANTS = 4, VULKAN_PUSH_BYTES = 6
   X(MATRIX_I8_DOT, matrix_i8_dot, 7, 1u << 5, MatrixPush) \
   X(QUANTISE, quantise, 3, 6u, QuantisePush)              \
   X(LARGEST, largest, 3, 1u << 2, LargestPush)            \
+  X(PARTS, parts, 5, 3u << 3, PartsPush)                  \
+  X(COOP_F16, coop_f16, 6, 1u << 5, CoopPush)             \
+  X(COOP_Q8, coop_q8, 6, 1u << 5, CoopPush)               \
+  X(COOP_Q4, coop_q4, 6, 1u << 5, CoopPush)               \
+  X(COOP_I8, coop_i8, 6, 1u << 5, CoopPush)               \
+  X(COOP_SUM, coop_sum, 2, 1u << 1, CoopSumPush)          \
   X(NORM, norm, 3, 1u << 2, NormPush)                     \
   X(OUT, out, 6, 1u << 0 | 1u << 5, OutPush)              \
   X(CONV, conv, 4, 1u << 3, ConvPush)                     \
