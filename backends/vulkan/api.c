@@ -45,6 +45,12 @@ DflashStatus vulkan_api_device(VulkanApi *api, VkDevice device, DflashError *err
   return DFLASH_OK;
 }
 
+DflashStatus vulkan_api_statistics(VulkanApi *api, VkDevice device, DflashError *error) {
+  LOAD(api->vkGetDeviceProcAddr, device, "device", vkGetPipelineExecutablePropertiesKHR)
+  LOAD(api->vkGetDeviceProcAddr, device, "device", vkGetPipelineExecutableStatisticsKHR)
+  return DFLASH_OK;
+}
+
 void vulkan_api_close(VulkanApi *api) {
   if (api->library) dlclose(api->library);
   api->library = NULL;

@@ -94,6 +94,9 @@ typedef struct VulkanApi {
   /* of VK_EXT_debug_utils; NULL without validation */
   PFN_vkCreateDebugUtilsMessengerEXT vkCreateDebugUtilsMessengerEXT;
   PFN_vkDestroyDebugUtilsMessengerEXT vkDestroyDebugUtilsMessengerEXT;
+  /* of VK_KHR_pipeline_executable_properties; NULL without statistics */
+  PFN_vkGetPipelineExecutablePropertiesKHR vkGetPipelineExecutablePropertiesKHR;
+  PFN_vkGetPipelineExecutableStatisticsKHR vkGetPipelineExecutableStatisticsKHR;
 #define VULKAN_MEMBER(name) PFN_##name name;
   VULKAN_GLOBAL_FUNCTIONS(VULKAN_MEMBER)
   VULKAN_INSTANCE_FUNCTIONS(VULKAN_MEMBER)
@@ -110,9 +113,11 @@ static inline bool vulkan_fault_due(VulkanFault *fault) { return ++fault->calls 
 
 /* Opens the loader and the global functions. DFLASH_UNAVAILABLE, with the reason, where there is none. */
 DflashStatus vulkan_api_open(VulkanApi *api, DflashError *error);
-/* Fills the instance's functions, the device's. A missing one is DFLASH_UNAVAILABLE, naming it. */
+/* Fills the instance's functions, the device's, those of its statistics. A missing one is DFLASH_UNAVAILABLE, naming
+ * it. */
 DflashStatus vulkan_api_instance(VulkanApi *api, VkInstance instance, DflashError *error);
 DflashStatus vulkan_api_device(VulkanApi *api, VkDevice device, DflashError *error);
+DflashStatus vulkan_api_statistics(VulkanApi *api, VkDevice device, DflashError *error);
 void vulkan_api_close(VulkanApi *api);
 
 /* The status of a result that is not VK_SUCCESS; error says "vulkan: WHAT: the result's name and meaning". */

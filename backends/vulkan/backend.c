@@ -5,6 +5,7 @@
 #include "info.h"
 #include "measure.h"
 #include "sequence.h"
+#include "state.h"
 
 DFLASH_BACKEND_EXPORT const DflashBackend *dflash_backend(void);
 
@@ -44,6 +45,7 @@ const DflashBackend *dflash_backend(void) {
       .evict_caches = vulkan_evict_caches,
       .measure_read = vulkan_measure_read,
       .measure_matrix = vulkan_measure_matrix,
+      .device_state = vulkan_device_state,
       .poison = vulkan_poison,
   };
   return &backend;

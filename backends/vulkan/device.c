@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 
+#include "device_features.h"
 #include "instance.h"
 
 /* What the kernels are written for: the largest number of bindings, threads and bytes of shared memory. */
@@ -52,25 +53,21 @@ static DflashStatus choose(VulkanDevice *device, const char *id, DflashError *er
 
 static DflashStatus create_device(VulkanDevice *device, DflashError *error) {
   static const float priority = 1.0f;
-  static const char *const extensions[] = {VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME};
-  VkPhysicalDeviceShaderIntegerDotProductFeatures dot = {
-      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES,
-      .shaderIntegerDotProduct = VK_TRUE,
-  };
+  VulkanFeatures features;
+  vulkan_features_fill(&device->traits, device->statistics, &features);
   const VkDeviceQueueCreateInfo queue = {
       .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
       .queueFamilyIndex = device->family,
       .queueCount = 1,
       .pQueuePriorities = &priority,
   };
-  const bool by_extension = device->traits.integer_dot && device->traits.api_version < VK_API_VERSION_1_3;
   const VkDeviceCreateInfo info = {
       .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-      .pNext = device->traits.integer_dot ? &dot : NULL,
+      .pNext = features.chain,
       .queueCreateInfoCount = 1,
       .pQueueCreateInfos = &queue,
-      .enabledExtensionCount = by_extension ? 1 : 0,
-      .ppEnabledExtensionNames = extensions,
+      .enabledExtensionCount = features.extension_count,
+      .ppEnabledExtensionNames = features.extensions,
   };
   VkResult result = VULKAN_CALL(&device->api, vkCreateDevice, device->physical, &info, NULL, &device->device);
   if (result == VK_SUCCESS) return DFLASH_OK;
@@ -94,8 +91,10 @@ DflashStatus vulkan_device_open(const VulkanDeviceOptions *options, VulkanDevice
   *device = (VulkanDevice){.api.fault = options->fault};
   DflashStatus status = vulkan_instance_open(device, options->validation, error);
   if (status == DFLASH_OK) status = choose(device, options->id, error);
+  device->statistics = options->statistics && device->traits.statistics;
   if (status == DFLASH_OK) status = create_device(device, error);
   if (status == DFLASH_OK) status = vulkan_api_device(&device->api, device->device, error);
+  if (status == DFLASH_OK && device->statistics) status = vulkan_api_statistics(&device->api, device->device, error);
   if (status == DFLASH_OK) status = create_pool(device, error);
   if (status != DFLASH_OK) {
     vulkan_device_close(device);

@@ -11,7 +11,9 @@ typedef struct VulkanTraits {
   bool is_cpu;
   bool integer_dot;    /* packed 4x8 bit dot products can be used (shaderIntegerDotProduct) */
   bool denormals_kept; /* the device can be told to keep f32 denormals */
+  bool statistics;     /* of kernels, by VK_KHR_pipeline_executable_properties */
   uint32_t api_version;
+  uint32_t vendor; /* as PCI numbers them */
   uint32_t subgroup_size;
   uint32_t max_threads; /* of a workgroup, at least 128 by the standard */
   uint32_t max_groups[3];
@@ -25,6 +27,7 @@ typedef struct VulkanTraits {
   uint64_t flush_align;  /* nonCoherentAtomSize */
   uint64_t memory_bytes; /* of the largest device-local heap */
   char name[128], driver[128], id[64];
+  char pci[32]; /* "domain:bus:device.function"; "": not known */
 } VulkanTraits;
 
 enum { VULKAN_MESSAGE_BYTES = 800 };
@@ -47,6 +50,7 @@ typedef struct VulkanDevice {
   VkDevice device;
   VkQueue queue; /* one, with compute and copies */
   uint32_t family;
+  bool statistics;    /* of kernels, wanted and there */
   VkCommandPool pool; /* command buffers can be reset one by one */
   bool lost;          /* a call said so, or work did not end in time: no further work is tried, closing still works */
 } VulkanDevice;
@@ -54,6 +58,7 @@ typedef struct VulkanDevice {
 typedef struct VulkanDeviceOptions {
   const char *id;    /* of traits; NULL or "": a discrete device first, a processor last */
   bool validation;   /* layers with synchronisation and best practices; absent ones are DFLASH_UNAVAILABLE */
+  bool statistics;   /* of kernels, where the device has them */
   VulkanFault fault; /* planted from the device's opening on */
 } VulkanDeviceOptions;
 

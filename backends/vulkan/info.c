@@ -2,10 +2,12 @@
 #include <stdio.h>
 
 #include "abi.h"
+#include "attend.h"
 #include "base/error.h"
 #include "info.h"
 #include "product.h"
 #include "sequence.h"
+#include "statistics.h"
 
 const VulkanMatrix *vulkan_model_matrix(const DflashModel *model, int32_t stage, int64_t layer) {
   const VulkanLayer *l = &model->layers[layer];
@@ -99,6 +101,51 @@ static void name_path(const DflashModel *model, int32_t stage, char *path, size_
   (void)model;
 }
 
+/* The kernel that does most of the work of a stage that is no matrix product. */
+static int main_kernel(int32_t stage, int64_t layer) {
+  switch (stage) {
+  case DFLASH_STAGE_CONTEXT_NORM:
+    return VULKAN_KERNEL_NORM;
+  case DFLASH_STAGE_ATTN_NORM:
+    return layer == 0 ? VULKAN_KERNEL_NORM : VULKAN_KERNEL_OUT;
+  case DFLASH_STAGE_CONTEXT_K:
+  case DFLASH_STAGE_ATTN_Q:
+  case DFLASH_STAGE_ATTN_K:
+    return VULKAN_KERNEL_HEADS;
+  case DFLASH_STAGE_ATTN_CONV_IN:
+  case DFLASH_STAGE_MLP_CONV_IN:
+    return VULKAN_KERNEL_CONV;
+  case DFLASH_STAGE_ATTN_MIX:
+    return VULKAN_KERNEL_ATTEND;
+  case DFLASH_STAGE_MLP_ACT:
+    return VULKAN_KERNEL_ACT;
+  case DFLASH_STAGE_SELECT:
+    return VULKAN_KERNEL_TOP;
+  default: /* a sum, and the norm in its dispatch */
+    return VULKAN_KERNEL_OUT;
+  }
+}
+
+/* Appends the statistics of the stage's kernel, which is made where it is not there yet: the model's pipelines are a
+ * cache, and a caller cannot tell whether it grows. */
+static DflashStatus add_statistics(const DflashModel *model, int32_t stage, int64_t layer, int64_t rows,
+                                   DflashStageInfo *info, DflashError *error) {
+  DflashModel *m = (DflashModel *)model;
+  const VulkanMatrix *matrix = vulkan_model_matrix(model, stage, layer);
+  const VulkanPipeline *pipeline;
+  VulkanStatistics statistics;
+  uint32_t constants[VULKAN_MAX_CONSTANTS], count = 0;
+  const int kernel = matrix ? vulkan_product_kernel(model, matrix, rows, constants, &count) : main_kernel(stage, layer);
+  if (kernel == VULKAN_KERNEL_ATTEND) {
+    vulkan_attend_constants(model, rows, constants);
+    count = 3;
+  }
+  DflashStatus status = vulkan_pipeline_get(&m->device, &m->pipelines, kernel, constants, count, &pipeline, error);
+  if (!status) status = vulkan_statistics_read(&m->device, pipeline, &statistics, error);
+  if (!status) vulkan_statistics_append(&statistics, info->path, sizeof info->path);
+  return status;
+}
+
 DflashStatus vulkan_stage_info(const DflashModel *model, int32_t stage, int64_t layer, int64_t rows,
                                DflashStageInfo *info, DflashError *error) {
   if (stage < 0 || stage >= DFLASH_STAGE_COUNT)
@@ -114,8 +161,10 @@ DflashStatus vulkan_stage_info(const DflashModel *model, int32_t stage, int64_t 
     vulkan_product_path(model, matrix, rows, out.path, sizeof out.path);
   else
     name_path(model, stage, out.path, sizeof out.path);
-  VULKAN_GIVE(info, out);
-  return DFLASH_OK;
+  DflashStatus status = DFLASH_OK;
+  if (model->device.statistics) status = add_statistics(model, stage, layer, rows, &out, error);
+  if (!status) VULKAN_GIVE(info, out);
+  return status;
 }
 
 DflashStatus vulkan_model_info(const DflashModel *model, DflashModelInfo *info, DflashError *error) {

@@ -127,6 +127,11 @@ DflashStatus vulkan_check_device(const DflashModelDesc *desc, const VulkanOption
   if (options->dot_required && !traits->integer_dot)
     return dflash_error_set(error, DFLASH_UNSUPPORTED, "vulkan: option dot is on, and %s has no integer dot product",
                             traits->name);
+  if (options->statistics && !traits->statistics)
+    return dflash_error_set(
+        error, DFLASH_UNSUPPORTED,
+        "vulkan: option statistics is on, and %s has no " VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME,
+        traits->name);
   DflashStatus status = check_bindings(desc->geometry, traits, error);
   if (!status) status = check_groups(desc->geometry, traits, error);
   if (!status) status = check_memory(desc, traits, error);

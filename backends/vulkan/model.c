@@ -52,8 +52,10 @@ static DflashStatus upload_weights(DflashModel *model, const DflashWeights *weig
 }
 
 static DflashStatus open_model(DflashModel *model, const DflashModelDesc *desc, DflashError *error) {
-  const VulkanDeviceOptions options = {
-      .id = desc->device, .validation = model->options.validation, .fault = model->options.fault};
+  const VulkanDeviceOptions options = {.id = desc->device,
+                                       .validation = model->options.validation,
+                                       .statistics = model->options.statistics,
+                                       .fault = model->options.fault};
   DflashStatus status = vulkan_device_open(&options, &model->device, error);
   if (!status) status = vulkan_check_device(desc, &model->options, &model->device.traits, error);
   if (!status) status = upload_weights(model, desc->weights, error);
@@ -94,6 +96,7 @@ void vulkan_model_close(DflashModel *model) {
     vulkan_buffer_close(&model->device, &model->stream);
     vulkan_arena_close(&model->device, &model->arena);
   }
+  vulkan_state_close(&model->state);
   vulkan_device_close(&model->device);
   free(model->layers);
   free(model);

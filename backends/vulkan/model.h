@@ -5,6 +5,7 @@
 #include "kernel.h"
 #include "memory.h"
 #include "plan.h"
+#include "state.h"
 
 #include "dflash/backend.h"
 
@@ -15,6 +16,7 @@ typedef struct VulkanOptions {
   bool dot_required;     /* dot=on: a device without it is refused */
   bool keep_all;         /* keep=window|all (window): what a windowed layer may let go of */
   uint32_t splits;       /* splits=N of the context (0: by the device) */
+  bool statistics;       /* statistics=on|off (off): of kernels, in the paths of stages */
   uint32_t skip_barrier; /* skip-barrier=N (0): leaves one barrier of a block out, to prove that it is missed */
   VulkanFault fault;     /* fail=N[:memory|lost|timeout] (none): makes the N-th call of the API fail */
 } VulkanOptions;
@@ -42,6 +44,7 @@ typedef struct VulkanLayer {
 
 struct DflashModel {
   VulkanDevice device;
+  VulkanState state; /* for device_state, opened when first asked for */
   VulkanOptions options;
   DflashGeometry geometry;
   int32_t profile;

@@ -7,7 +7,7 @@
 
 const char vulkan_options_text[] =
     "validation=on|off (off), dot=auto|on|off (auto), keep=window|all (window), splits=N of the context (0: by the "
-    "device), skip-barrier=N (0: none), fail=N[:memory|lost|timeout] (0: none)";
+    "device), statistics=on|off (off), skip-barrier=N (0: none), fail=N[:memory|lost|timeout] (0: none)";
 
 enum { MOST_SPLITS = VULKAN_MAX_PARTS - 1 };
 
@@ -40,6 +40,10 @@ static bool parse_splits(const char *value, VulkanOptions *options) {
   if (!parse_count(value, MOST_SPLITS, &count)) return false;
   options->splits = (uint32_t)count;
   return true;
+}
+
+static bool parse_statistics(const char *value, VulkanOptions *options) {
+  return parse_switch(value, &options->statistics);
 }
 
 static bool parse_barrier(const char *value, VulkanOptions *options) {
@@ -83,6 +87,7 @@ static const struct {
     {"dot", "auto, on or off", parse_dot},
     {"keep", "window or all", parse_keep},
     {"splits", "0 to 63", parse_splits},
+    {"statistics", "on or off", parse_statistics},
     {"skip-barrier", "0 or the number of a barrier", parse_barrier},
     {"fail", "the number of a call, alone or with :memory, :lost or :timeout", parse_fail},
 };

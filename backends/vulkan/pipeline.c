@@ -86,6 +86,8 @@ static VkResult create_pipeline(VulkanDevice *device, VkPipelineCache cache, VkS
                                           .dataSize = pipeline->constant_count * sizeof(uint32_t),
                                           .pData = pipeline->constants};
   const VkComputePipelineCreateInfo info = {.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+                                            .flags =
+                                                device->statistics ? VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR : 0,
                                             .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
                                                       .stage = VK_SHADER_STAGE_COMPUTE_BIT,
                                                       .module = module,

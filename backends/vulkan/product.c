@@ -57,6 +57,13 @@ void vulkan_product_path(const DflashModel *model, const VulkanMatrix *matrix, i
   snprintf(path, size, "tile %ux%u %s, %s", tile[0], TEAMS * tile[1], storage_kernels(matrix)->name, arithmetic);
 }
 
+int vulkan_product_kernel(const DflashModel *model, const VulkanMatrix *matrix, int64_t rows,
+                          uint32_t constants[VULKAN_MAX_CONSTANTS], uint32_t *count) {
+  choose_tile(matrix, rows, constants);
+  *count = 2;
+  return choose_kernel(model, matrix);
+}
+
 static DflashStatus quantise(DflashModel *model, VulkanSteps *steps, const VulkanProduct *p, DflashError *error) {
   const QuantisePush push = {(uint32_t)p->rows, (uint32_t)p->matrix->cols, (uint32_t)p->x_first, (uint32_t)p->x_stride};
   VulkanDispatch dispatch = {.ranges = (const VulkanRange[]){p->x, p->words, p->scales},

@@ -8,4 +8,8 @@
  * matrix that a workgroup takes, storage, arithmetic. */
 void vulkan_product_path(const DflashModel *model, const VulkanMatrix *matrix, int64_t rows, char *path, size_t size);
 
+/* The kernel that multiplies them, with its constants: *count of them. */
+int vulkan_product_kernel(const DflashModel *model, const VulkanMatrix *matrix, int64_t rows,
+                          uint32_t constants[VULKAN_MAX_CONSTANTS], uint32_t *count);
+
 #endif

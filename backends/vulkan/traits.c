@@ -45,6 +45,7 @@ static void fill_limits(const Properties *p, VulkanTraits *traits) {
 static void fill_properties(const Properties *p, VulkanTraits *traits) {
   traits->is_cpu = p->base.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
   traits->api_version = p->base.properties.apiVersion;
+  traits->vendor = p->base.properties.vendorID;
   traits->subgroup_size = p->v11.subgroupSize;
   traits->denormals_kept = p->v12.shaderDenormPreserveFloat32 == VK_TRUE;
   fill_limits(p, traits);
@@ -61,44 +62,77 @@ static void fill_memory(VulkanApi *api, VkPhysicalDevice physical, VulkanTraits 
       traits->memory_bytes = memory.memoryHeaps[i].size;
 }
 
-/* Whether a device of version 1.2 has an extension. */
-static DflashStatus has_extension(VulkanApi *api, VkPhysicalDevice physical, const char *name, bool *has,
-                                  DflashError *error) {
-  uint32_t count = 0;
-  VkResult result = VULKAN_CALL(api, vkEnumerateDeviceExtensionProperties, physical, NULL, &count, NULL);
-  if (result != VK_SUCCESS) return vulkan_result(result, error, "listing a device's extensions");
-  VkExtensionProperties *extensions = calloc(count + 1, sizeof *extensions);
-  if (!extensions) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "vulkan: no memory for a list of extensions");
-  result = VULKAN_CALL(api, vkEnumerateDeviceExtensionProperties, physical, NULL, &count, extensions);
-  *has = false;
-  for (uint32_t i = 0; result == VK_SUCCESS && i < count; i++) *has |= strcmp(extensions[i].extensionName, name) == 0;
-  free(extensions);
-  return result == VK_SUCCESS ? DFLASH_OK : vulkan_result(result, error, "listing a device's extensions");
+typedef struct Extensions {
+  VkExtensionProperties *at; /* owned */
+  uint32_t count;
+} Extensions;
+
+static DflashStatus list_extensions(VulkanApi *api, VkPhysicalDevice physical, Extensions *list, DflashError *error) {
+  static const char what[] = "listing a device's extensions";
+  *list = (Extensions){0};
+  VkResult result = VULKAN_CALL(api, vkEnumerateDeviceExtensionProperties, physical, NULL, &list->count, NULL);
+  if (result != VK_SUCCESS) return vulkan_result(result, error, what);
+  list->at = calloc(list->count + 1, sizeof *list->at);
+  if (!list->at) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "vulkan: no memory for a list of extensions");
+  result = VULKAN_CALL(api, vkEnumerateDeviceExtensionProperties, physical, NULL, &list->count, list->at);
+  if (result == VK_SUCCESS) return DFLASH_OK;
+  free(list->at);
+  *list = (Extensions){0};
+  return vulkan_result(result, error, what);
 }
 
-static DflashStatus fill_dot(VulkanApi *api, VkPhysicalDevice physical, VulkanTraits *traits, DflashError *error) {
-  bool present = traits->api_version >= VK_API_VERSION_1_3;
-  if (!present) {
-    DflashStatus status =
-        has_extension(api, physical, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME, &present, error);
-    if (status != DFLASH_OK) return status;
-  }
-  if (!present) return DFLASH_OK;
+static bool has_extension(const Extensions *list, const char *name) {
+  for (uint32_t i = 0; i < list->count; i++)
+    if (strcmp(list->at[i].extensionName, name) == 0) return true;
+  return false;
+}
+
+/* The structures of extensions that a device does not have must not be asked for. */
+static void fill_features(VulkanApi *api, VkPhysicalDevice physical, const Extensions *extensions,
+                          VulkanTraits *traits) {
+  VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
   VkPhysicalDeviceShaderIntegerDotProductFeatures dot = {
       .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES};
-  VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &dot};
+  VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics = {
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR};
+  if (traits->api_version >= VK_API_VERSION_1_3 ||
+      has_extension(extensions, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME)) {
+    dot.pNext = features.pNext;
+    features.pNext = &dot;
+  }
+  if (has_extension(extensions, VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME)) {
+    statistics.pNext = features.pNext;
+    features.pNext = &statistics;
+  }
   api->vkGetPhysicalDeviceFeatures2(physical, &features);
   traits->integer_dot = dot.shaderIntegerDotProduct == VK_TRUE;
-  return DFLASH_OK;
+  traits->statistics = statistics.pipelineExecutableInfo == VK_TRUE;
+}
+
+static void fill_address(VulkanApi *api, VkPhysicalDevice physical, const Extensions *extensions,
+                         VulkanTraits *traits) {
+  VkPhysicalDevicePCIBusInfoPropertiesEXT pci = {.sType =
+                                                     VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT};
+  VkPhysicalDeviceProperties2 properties = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &pci};
+  if (!has_extension(extensions, VK_EXT_PCI_BUS_INFO_EXTENSION_NAME)) return;
+  api->vkGetPhysicalDeviceProperties2(physical, &properties);
+  snprintf(traits->pci, sizeof traits->pci, "%04x:%02x:%02x.%x", pci.pciDomain, pci.pciBus, pci.pciDevice,
+           pci.pciFunction);
 }
 
 DflashStatus vulkan_traits_read(VulkanApi *api, VkPhysicalDevice physical, VulkanTraits *traits, DflashError *error) {
   *traits = (VulkanTraits){0};
+  Extensions extensions;
+  DflashStatus status = list_extensions(api, physical, &extensions, error);
+  if (status != DFLASH_OK) return status;
   VkPhysicalDeviceProperties2 plain = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
   api->vkGetPhysicalDeviceProperties2(physical, &plain);
   Properties properties;
   read_properties(api, physical, plain.properties.apiVersion >= VK_API_VERSION_1_3, &properties);
   fill_properties(&properties, traits);
   fill_memory(api, physical, traits);
-  return fill_dot(api, physical, traits, error);
+  fill_features(api, physical, &extensions, traits);
+  fill_address(api, physical, &extensions, traits);
+  free(extensions.at);
+  return DFLASH_OK;
 }

@@ -1,0 +1,28 @@
+#include "device_features.h"
+
+static void add_extension(VulkanFeatures *features, const char *name) {
+  features->extensions[features->extension_count++] = name;
+}
+
+void vulkan_features_fill(const VulkanTraits *traits, bool statistics, VulkanFeatures *features) {
+  *features = (VulkanFeatures){0};
+  if (traits->integer_dot) {
+    features->dot = (VkPhysicalDeviceShaderIntegerDotProductFeatures){
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES,
+        .pNext = features->chain,
+        .shaderIntegerDotProduct = VK_TRUE,
+    };
+    features->chain = &features->dot;
+    if (traits->api_version < VK_API_VERSION_1_3)
+      add_extension(features, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
+  }
+  if (statistics) {
+    features->statistics = (VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR){
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR,
+        .pNext = features->chain,
+        .pipelineExecutableInfo = VK_TRUE,
+    };
+    features->chain = &features->statistics;
+    add_extension(features, VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
+  }
+}
