@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "attend.h"
-#include "sequence.h"
+#include "held.h"
 
 typedef struct Build {
   DflashSequence *s;
@@ -96,37 +96,73 @@ static void heads(Build *b, VulkanRange x, VulkanRange weight, VulkanRange y, in
   keep(b, stage, layer, y);
 }
 
-static void attention(Build *b, int64_t layer) {
+/* Rows of a layer's context that one binding shows, and the parts of attention that are theirs. */
+typedef struct Segment {
+  int64_t first, rows;
+  uint32_t part, splits;
+  bool last; /* followed by the part of the block itself */
+} Segment;
+
+/* The i-th of `count` segments, among which the splits are divided. A row can be in another part, and a sum in another
+ * order, where the context's buffer has other segments. */
+static Segment segment_at(const Build *b, const VulkanHeld *held, int64_t i, int64_t count) {
+  const int64_t most = vulkan_held_segment(b->g, &b->model->device.traits), left = held->capacity - i * most;
+  const int64_t part = i * b->s->splits / count, next = (i + 1) * b->s->splits / count;
+  return (Segment){i * most, left < most ? left : most, (uint32_t)part, (uint32_t)(next - part), i + 1 == count};
+}
+
+static VulkanRange segment_range(const Build *b, const VulkanBuffer *buffer, const Segment *segment) {
+  const uint64_t row = vulkan_held_row_bytes(b->g);
+  if (segment->rows == 0) return b->t->k; /* nothing is read then, and something must be bound */
+  return vulkan_buffer_range(buffer, (uint64_t)segment->first * row, (uint64_t)segment->rows * row);
+}
+
+static void attend(Build *b, int64_t layer, const Segment *segment) {
   const DflashGeometry *g = b->g;
   const VulkanScratch *t = b->t;
   const VulkanHeld *held = &b->s->held[layer];
   uint32_t constants[3];
   vulkan_attend_constants(b->model, b->plan->rows, constants);
-  const uint32_t rows = (uint32_t)b->plan->rows, splits = b->s->splits;
-  const AttendPush push = {rows,
-                           (uint32_t)g->heads,
-                           (uint32_t)g->kv_heads,
-                           (uint32_t)g->head_dim,
-                           splits,
-                           (float)(1 / sqrt((double)g->head_dim))};
-  const bool empty = held->capacity == 0; /* nothing is read then, and something must be bound */
+  const uint32_t rows = (uint32_t)b->plan->rows;
+  const AttendPush push = {.rows = rows,
+                           .heads = (uint32_t)g->heads,
+                           .kv_heads = (uint32_t)g->kv_heads,
+                           .head_dim = (uint32_t)g->head_dim,
+                           .splits = segment->splits,
+                           .scale = (float)(1 / sqrt((double)g->head_dim)),
+                           .row_first = (uint32_t)segment->first,
+                           .row_count = (uint32_t)segment->rows,
+                           .part_first = segment->part};
   const VulkanRange ranges[] = {
       t->q,
-      empty ? t->k : vulkan_buffer_range(&held->k, 0, held->k.bytes),
-      empty ? t->k : vulkan_buffer_range(&held->v, 0, held->v.bytes),
+      segment_range(b, &held->k, segment),
+      segment_range(b, &held->v, segment),
       t->k,
       t->v_proj,
       piece(t->visible, (uint64_t)layer * b->s->input.visible_stride, (uint64_t)(rows + 1) * 4),
       t->sums,
       t->mixes};
   kernel(b, VULKAN_KERNEL_ATTEND, constants, 3,
-         (VulkanDispatch){
-             .ranges = ranges,
-             .push = &push,
-             .groups = {push.kv_heads, splits + 1, ceil_div(b->plan->rows * dflash_geometry_rep(g), constants[1])},
-             .stage = DFLASH_STAGE_ATTN_MIX,
-             .layer = (int32_t)layer});
-  const MixPush mix = {rows, push.heads, push.head_dim, splits + 1};
+         (VulkanDispatch){.ranges = ranges,
+                          .push = &push,
+                          .groups = {push.kv_heads, segment->splits + segment->last,
+                                     ceil_div(b->plan->rows * dflash_geometry_rep(g), constants[1])},
+                          .stage = DFLASH_STAGE_ATTN_MIX,
+                          .layer = (int32_t)layer});
+}
+
+static void attention(Build *b, int64_t layer) {
+  const DflashGeometry *g = b->g;
+  const VulkanScratch *t = b->t;
+  const VulkanHeld *held = &b->s->held[layer];
+  const int64_t segments =
+      held->capacity == 0 ? 1 : ceil_div(held->capacity, vulkan_held_segment(g, &b->model->device.traits));
+  for (int64_t i = 0; i < segments; i++) {
+    const Segment segment = segment_at(b, held, i, segments);
+    attend(b, layer, &segment);
+  }
+  const uint32_t rows = (uint32_t)b->plan->rows;
+  const MixPush mix = {rows, (uint32_t)g->heads, (uint32_t)g->head_dim, b->s->splits + 1};
   KERNEL(b, MIX, DFLASH_STAGE_ATTN_MIX, layer, &mix, mix.heads, rows, t->sums, t->mixes, t->mix);
   keep(b, DFLASH_STAGE_ATTN_MIX, layer, t->mix);
 }

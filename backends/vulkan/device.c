@@ -5,11 +5,12 @@
 
 #include "base/error.h"
 
+#include "assume.h"
 #include "device_features.h"
 #include "instance.h"
 
 /* What the kernels are written for: the largest number of bindings, threads and bytes of shared memory. */
-enum { NEEDED_BUFFERS = 8, NEEDED_THREADS = 256, NEEDED_SHARED_BYTES = 32768 };
+enum { NEEDED_BUFFERS = 8, NEEDED_THREADS = 256, NEEDED_SHARED_BYTES = 16384 };
 
 static const uint64_t run_limit_ns = 60000000000u;
 
@@ -30,8 +31,9 @@ static DflashStatus check_needs(const VulkanTraits *traits, DflashError *error) 
   return status;
 }
 
-/* The device of that id, or the first. */
-static DflashStatus choose(VulkanDevice *device, const char *id, DflashError *error) {
+/* The device of that id, or the first; of what it offers, what is assumed. */
+static DflashStatus choose(VulkanDevice *device, const VulkanDeviceOptions *options, DflashError *error) {
+  const char *id = options->id;
   VulkanFound *found = NULL;
   uint32_t count = 0;
   DflashStatus status = vulkan_find(&device->api, device->instance, &found, &count, error);
@@ -43,7 +45,8 @@ static DflashStatus choose(VulkanDevice *device, const char *id, DflashError *er
     device->physical = found[at].physical;
     device->family = found[at].family;
     device->traits = found[at].traits;
-    status = check_needs(&device->traits, error);
+    if (options->assumed) status = vulkan_assume(options->assumed, &device->traits, error);
+    if (status == DFLASH_OK) status = check_needs(&device->traits, error);
   } else {
     status = dflash_error_set(error, DFLASH_UNAVAILABLE, "vulkan: no device '%s'; valid: 0 to %u", id, count - 1);
   }
@@ -90,7 +93,7 @@ static DflashStatus create_pool(VulkanDevice *device, DflashError *error) {
 DflashStatus vulkan_device_open(const VulkanDeviceOptions *options, VulkanDevice *device, DflashError *error) {
   *device = (VulkanDevice){.api.fault = options->fault};
   DflashStatus status = vulkan_instance_open(device, options->validation, error);
-  if (status == DFLASH_OK) status = choose(device, options->id, error);
+  if (status == DFLASH_OK) status = choose(device, options, error);
   device->statistics = options->statistics && device->traits.statistics;
   if (status == DFLASH_OK) status = create_device(device, error);
   if (status == DFLASH_OK) status = vulkan_api_device(&device->api, device->device, error);
@@ -101,6 +104,7 @@ DflashStatus vulkan_device_open(const VulkanDeviceOptions *options, VulkanDevice
     return status;
   }
   device->api.vkGetPhysicalDeviceMemoryProperties(device->physical, &device->memory);
+  if (options->assumed) vulkan_assume_heaps(options->assumed, &device->memory);
   device->api.vkGetDeviceQueue(device->device, device->family, 0, &device->queue);
   return DFLASH_OK;
 }

@@ -59,6 +59,7 @@ typedef struct VulkanDeviceOptions {
   const char *id;    /* of traits; NULL or "": a discrete device first, a processor last */
   bool validation;   /* layers with synchronisation and best practices; absent ones are DFLASH_UNAVAILABLE */
   bool statistics;   /* of kernels, where the device has them */
+  const struct VulkanAssumed *assumed; /* assume.h; NULL: what the device says */
   VulkanFault fault; /* planted from the device's opening on */
 } VulkanDeviceOptions;
 

@@ -96,6 +96,42 @@ VulkanRange vulkan_held_rows(const DflashGeometry *g, const VulkanHeld *held, co
   return vulkan_buffer_range(buffer, (uint64_t)(pos - held->base) * row, (uint64_t)rows * row);
 }
 
+int64_t vulkan_held_period(const DflashGeometry *g, const VulkanTraits *traits) {
+  const uint64_t align = traits->offset_align > 16 ? traits->offset_align : 16, row = vulkan_held_row_bytes(g);
+  const uint64_t common = row & -row; /* the largest power of two that divides it, as align is one */
+  return common < align ? (int64_t)(align / common) : 1;
+}
+
+int64_t vulkan_held_segment(const DflashGeometry *g, const VulkanTraits *traits) {
+  const int64_t period = vulkan_held_period(g, traits);
+  return (int64_t)(traits->max_binding / vulkan_held_row_bytes(g)) / period * period;
+}
+
+VulkanRange vulkan_held_window(const DflashModel *model, const VulkanHeld *held, const VulkanBuffer *buffer,
+                               int64_t pos, int64_t rows, int64_t *skip) {
+  *skip = (pos - held->base) % vulkan_held_period(&model->geometry, &model->device.traits);
+  return vulkan_held_rows(&model->geometry, held, buffer, pos - *skip, *skip + rows);
+}
+
+/* Rows that a layer can hold: its buffer is one allocation, and each of its segments takes a split of attention. */
+static int64_t most_rows(const DflashSequence *s) {
+  const DflashGeometry *g = &s->model->geometry;
+  const VulkanTraits *traits = &s->model->device.traits;
+  const int64_t shown = s->splits * vulkan_held_segment(g, traits);
+  return min((int64_t)(traits->max_allocation / 16 * 16 / vulkan_held_row_bytes(g)), shown);
+}
+
+static DflashStatus too_many(const DflashSequence *s, int64_t layer, int64_t rows, DflashError *error) {
+  const VulkanTraits *traits = &s->model->device.traits;
+  return dflash_error_set(error, DFLASH_UNSUPPORTED,
+                          "vulkan: %lld context rows of layer %lld take %llu bytes each; there is room for %lld: an "
+                          "allocation has %llu bytes, and each of %u splits of attention sees a binding of %llu",
+                          (long long)rows, (long long)layer,
+                          (unsigned long long)vulkan_held_row_bytes(&s->model->geometry), (long long)most_rows(s),
+                          (unsigned long long)traits->max_allocation, s->splits,
+                          (unsigned long long)traits->max_binding);
+}
+
 /* Copies positions from `to->base` on to the first rows of `to`. The ranges do not overlap. */
 static DflashStatus move_rows(const VulkanChange *change, const VulkanHeld *from, const VulkanHeld *to,
                               DflashError *error) {
@@ -137,17 +173,13 @@ static DflashStatus renew(VulkanChange *change, int64_t layer, int64_t rows, int
   DflashSequence *s = change->s;
   VulkanHeld *held = &change->held[layer], old = *held, to = {0};
   const int64_t keep = how == VULKAN_RESERVE_ALL ? INT64_MAX : rows_to_keep(s, layer);
-  const uint64_t row = vulkan_held_row_bytes(&s->model->geometry), binding = s->model->device.traits.max_binding;
-  const int64_t most = (int64_t)(binding / row), end = settled_end(change);
+  const int64_t most = most_rows(s), end = settled_end(change);
   to.base = to.kept = keep == INT64_MAX ? old.kept : max(old.kept, end - keep);
   const int64_t stay = end - to.base, least = stay + (keep == INT64_MAX ? rows : min(rows, VULKAN_SETTLE_ROWS));
   int64_t capacity = stay + rows <= old.capacity ? old.capacity : max(stay + rows, max(2 * old.capacity, LEAST_ROWS));
   if (keep != INT64_MAX) capacity = min(capacity, 2 * keep + VULKAN_SETTLE_ROWS);
   capacity = min(capacity, most);
-  if (least > most)
-    return dflash_error_set(error, DFLASH_UNSUPPORTED,
-                            "vulkan: %lld context rows of layer %lld take %lld bytes each, a binding shows %llu in all",
-                            (long long)least, (long long)layer, (long long)row, (unsigned long long)binding);
+  if (least > most) return too_many(s, layer, least, error);
   DflashStatus status = open_buffers(s->model, layer, max(capacity, least), &to, error);
   if (status) return status;
   status = move_rows(change, &old, &to, error);

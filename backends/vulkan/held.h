@@ -40,9 +40,17 @@ static inline uint64_t vulkan_held_row_bytes(const DflashGeometry *g) {
   return (uint64_t)(g->kv_heads * g->head_dim) * sizeof(float);
 }
 
+/* Rows of K or V from one that begins at an offset where a binding can begin to the next such one. */
+int64_t vulkan_held_period(const DflashGeometry *g, const VulkanTraits *traits);
+/* Rows that one binding shows, a multiple of the period: a layer with more is seen in segments of so many. */
+int64_t vulkan_held_segment(const DflashGeometry *g, const VulkanTraits *traits);
+
 /* K or V of `rows` positions from pos on. */
 VulkanRange vulkan_held_rows(const DflashGeometry *g, const VulkanHeld *held, const VulkanBuffer *buffer, int64_t pos,
                              int64_t rows);
+/* The same, as a binding shows it: from up to a period of rows before, *skip of them, on. */
+VulkanRange vulkan_held_window(const DflashModel *model, const VulkanHeld *held, const VulkanBuffer *buffer,
+                               int64_t pos, int64_t rows, int64_t *skip);
 
 /* Records the steps, runs them and waits. *ns (may be NULL) grows by the device's time, or the host's where the device
  * has no time stamps. The steps are closed, on failure too. */

@@ -1,5 +1,6 @@
 /* What a model says about itself. */
 #include <stdio.h>
+#include <string.h>
 
 #include "abi.h"
 #include "attend.h"
@@ -171,7 +172,9 @@ DflashStatus vulkan_model_info(const DflashModel *model, DflashModelInfo *info, 
   (void)error;
   const VulkanTraits *t = &model->device.traits;
   DflashModelInfo out = {.repeatable = 1, .resident_bytes = model->arena.bytes};
-  snprintf(out.path, sizeof out.path,
+  vulkan_assumed_text(&model->options.assumed, out.path, sizeof out.path);
+  const size_t used = strlen(out.path);
+  snprintf(out.path + used, sizeof out.path - used,
            "one submission a block; subgroups of %u, %llu KiB shared, bindings of %llu MiB%s%s", t->subgroup_size,
            (unsigned long long)(t->shared_bytes >> 10), (unsigned long long)(t->max_binding >> 20),
            t->denormals_kept ? "" : "; f32 denormals may be flushed", t->is_cpu ? "; a processor, not a GPU" : "");

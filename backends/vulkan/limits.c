@@ -2,8 +2,8 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "held.h"
 #include "pack.h"
-#include "sequence.h"
 #include "tensors.h"
 
 /* The product of up to four factors (0: none), INT64_MAX where it does not fit. */
@@ -23,7 +23,8 @@ static DflashStatus check_bindings(const DflashGeometry *g, const VulkanTraits *
   } values[] = {
       {"block * hidden", {4, g->block, g->hidden}},
       {"block * intermediate", {4, g->block, g->intermediate}},
-      {"block * heads * head_dim", {4, g->block, g->heads, g->head_dim}},
+      {"2 * block * heads * head_dim", {8, g->block, g->heads, g->head_dim}},
+      {"rows of K up to the next aligned one", {4, vulkan_held_period(g, traits), g->kv_heads, g->head_dim}},
       {"block * 2 * conv_kernel * hidden / conv_group", {4, g->block, dflash_geometry_kernel_width(g)}},
       {"the taps' count * hidden", {4, dflash_geometry_tap_width(g)}},
       {"2 * conv_kernel * hidden", {8, g->conv_kernel, g->hidden}},
@@ -43,7 +44,6 @@ static DflashStatus check_bindings(const DflashGeometry *g, const VulkanTraits *
 /* Workgroups of the dispatches whose number grows with a size (kernel.h). */
 static DflashStatus check_groups(const DflashGeometry *g, const VulkanTraits *traits, DflashError *error) {
   const int64_t heads = g->heads > g->kv_heads ? g->heads : g->kv_heads;
-  const int64_t rows = g->block > VULKAN_SETTLE_ROWS ? g->block : VULKAN_SETTLE_ROWS;
   const int64_t queries = product((const int64_t[4]){g->block, dflash_geometry_rep(g)});
   const struct {
     const char *what;
@@ -55,8 +55,11 @@ static DflashStatus check_groups(const DflashGeometry *g, const VulkanTraits *tr
       {"hidden / 256", g->hidden / 256 + 1, 0},
       {"the taps' count * hidden / 128", dflash_geometry_tap_width(g) / 128 + 1, 0},
       {"the vocabulary's chunks", g->vocab / VULKAN_TOP_CHUNK + 1, 0},
-      {"rows of a block or of a push", rows, 0},
-      {"rows of a block or of a push", rows, 1},
+      {"rows of a block", g->block, 0},
+      {"rows of a block", g->block, 1},
+      {"block * head_dim / 128", product((const int64_t[4]){g->block, g->head_dim}) / 128 + 1, 0},
+      {"selector_top", g->selector_top, 0},
+      {"sixteen rows of a matrix", 2, 0},
       {"queries of a kv head", queries, 2},
   };
   for (size_t i = 0; i < sizeof dispatches / sizeof dispatches[0]; i++)
@@ -77,8 +80,9 @@ static int32_t storage_of(const VulkanTensor *t) {
 /* A matrix's row goes through the staging buffer and a binding in multiples of sixteen rows. */
 static DflashStatus check_row(const VulkanTensor *t, uint64_t row_bytes, const VulkanTraits *traits,
                               DflashError *error) {
-  const uint64_t binding = traits->max_binding / (t->kind == VULKAN_CODEBOOK ? 128 : 16);
-  const uint64_t most = binding < VULKAN_STAGING_BYTES / 4 ? binding : VULKAN_STAGING_BYTES / 4;
+  const uint64_t range = traits->max_binding < traits->max_allocation ? traits->max_binding : traits->max_allocation;
+  const uint64_t part = range / (t->kind == VULKAN_CODEBOOK ? 128 : 16), staged = vulkan_staging_bytes(traits) / 4;
+  const uint64_t most = part < staged ? part : staged;
   if (t->kind == VULKAN_VECTOR || row_bytes <= most) return DFLASH_OK;
   return vulkan_tensor_error(t, error,
                              dflash_error_set(error, DFLASH_UNSUPPORTED, "rows of %llu bytes, %s takes %llu at most",

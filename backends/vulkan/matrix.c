@@ -14,17 +14,20 @@ enum {
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-/* Rows that one binding can show, a multiple of `multiple`; 0: not even that many. */
-static int64_t part_rows(uint64_t binding, uint64_t row_bytes, int64_t multiple) {
-  return (int64_t)least(binding / row_bytes, INT64_MAX) / multiple * multiple;
+/* Bytes that one range can have. */
+static uint64_t range_bytes(const VulkanTraits *traits) { return least(traits->max_binding, traits->max_allocation); }
+
+/* Rows that one range can have, a multiple of `multiple`; 0: not even that many. */
+static int64_t part_rows(uint64_t range, uint64_t row_bytes, int64_t multiple) {
+  return (int64_t)least(range / row_bytes, INT64_MAX) / multiple * multiple;
 }
 
-static DflashStatus open_parts(VulkanMatrix *m, int64_t rows_each, uint64_t row_bytes, uint64_t binding,
+static DflashStatus open_parts(VulkanMatrix *m, int64_t rows_each, uint64_t row_bytes, uint64_t range,
                                DflashError *error) {
   if (rows_each == 0)
     return dflash_error_set(error, DFLASH_UNSUPPORTED,
                             "rows of %llu bytes are too long for bindings of %llu bytes at most",
-                            (unsigned long long)row_bytes, (unsigned long long)binding);
+                            (unsigned long long)row_bytes, (unsigned long long)range);
   const int64_t count = (m->rows - 1) / rows_each + 1;
   m->parts = dflash_alloc((size_t)count, sizeof *m->parts);
   if (!m->parts) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "no memory for %lld parts", (long long)count);
@@ -46,10 +49,11 @@ typedef struct Sender {
 
 static DflashStatus send(const Sender *sender, VulkanPack *pack, int64_t first, int64_t rows, uint64_t row_bytes,
                          VulkanRange to, DflashError *error) {
-  const int64_t most = (int64_t)(VULKAN_STAGING_BYTES / row_bytes) / 4 * 4; /* whole words */
+  const uint64_t staging = vulkan_staging_bytes(&sender->model->device.traits);
+  const int64_t most = (int64_t)(staging / row_bytes) / 4 * 4; /* whole words */
   if (most < 1)
-    return dflash_error_set(error, DFLASH_UNSUPPORTED, "rows of %llu bytes are too long, %d is the limit",
-                            (unsigned long long)row_bytes, VULKAN_STAGING_BYTES / 4);
+    return dflash_error_set(error, DFLASH_UNSUPPORTED, "rows of %llu bytes are too long, %llu is the limit",
+                            (unsigned long long)row_bytes, (unsigned long long)staging / 4);
   for (int64_t done = 0; done < rows; done += most) {
     const int64_t count = rows - done < most ? rows - done : most;
     const uint64_t bytes = ((uint64_t)count * row_bytes + 3) / 4 * 4;
@@ -97,10 +101,10 @@ DflashStatus vulkan_matrix_open(DflashModel *model, VulkanUpload *upload, const 
                            .code_pitch = (uint32_t)(form.code_bytes / 4),
                            .row_bytes = form.weight_bytes + form.scale_bytes + form.code_bytes};
   /* a row's weights are its longest range */
-  const int64_t shown = part_rows(traits->max_binding, form.weight_bytes, PART_ROWS);
+  const int64_t shown = part_rows(range_bytes(traits), form.weight_bytes, PART_ROWS);
   const int64_t launched = (int64_t)traits->max_groups[0] * GROUP_ROWS / PART_ROWS * PART_ROWS;
   DflashStatus status =
-      open_parts(matrix, shown < launched ? shown : launched, form.weight_bytes, traits->max_binding, error);
+      open_parts(matrix, shown < launched ? shown : launched, form.weight_bytes, range_bytes(traits), error);
   for (uint32_t i = 0; !status && i < matrix->part_count; i++)
     status = open_part(&sender, &form, name, &matrix->parts[i], error);
   if (!status) matrix->columns = matrix->parts[0].weights;
@@ -113,11 +117,11 @@ DflashStatus vulkan_matrix_open(DflashModel *model, VulkanUpload *upload, const 
 DflashStatus vulkan_codebook_open(DflashModel *model, VulkanUpload *upload, const DflashTensor *tensor,
                                   const char *name, VulkanMatrix *codebook, DflashError *error) {
   const Sender sender = {model, upload, tensor};
-  const uint64_t binding = model->device.traits.max_binding;
+  const uint64_t range = range_bytes(&model->device.traits);
   const uint64_t row_bytes = (uint64_t)tensor->shape[1] * (tensor->storage == DFLASH_STORAGE_F32 ? 4 : 2);
   *codebook = (VulkanMatrix){
       .storage = tensor->storage, .rows = tensor->shape[0], .cols = tensor->shape[1], .row_bytes = row_bytes};
-  DflashStatus status = open_parts(codebook, part_rows(binding, row_bytes, CODEBOOK_ROWS), row_bytes, binding, error);
+  DflashStatus status = open_parts(codebook, part_rows(range, row_bytes, CODEBOOK_ROWS), row_bytes, range, error);
   for (uint32_t i = 0; !status && i < codebook->part_count; i++) {
     VulkanPart *part = &codebook->parts[i];
     status = take(&sender, vulkan_pack_tight, part->first, part->rows, row_bytes, name, &part->weights, error);

@@ -65,9 +65,11 @@ typedef struct VulkanUpload {
 } VulkanUpload;
 
 DflashStatus vulkan_upload_begin(VulkanDevice *device, VulkanUpload *upload, DflashError *error);
-/* Room for `bytes` (1 .. VULKAN_STAGING_BYTES) to be filled by the caller before the next call; they go to `offset` of
- * the range, a multiple of 4. */
+/* Bytes of the staging buffer: VULKAN_STAGING_BYTES, or what the device allocates at once. */
 enum { VULKAN_STAGING_BYTES = 16 << 20 };
+uint64_t vulkan_staging_bytes(const VulkanTraits *traits);
+/* Room for `bytes` (1 .. vulkan_staging_bytes) to be filled by the caller before the next call; they go to `offset` of
+ * the range, a multiple of 4. */
 DflashStatus vulkan_upload_place(VulkanDevice *device, VulkanUpload *upload, VulkanRange to, uint64_t offset,
                                  uint64_t bytes, void **host, DflashError *error);
 /* The same for data that stand ready, of any size that fits the range. */

@@ -55,6 +55,7 @@ static DflashStatus open_model(DflashModel *model, const DflashModelDesc *desc, 
   const VulkanDeviceOptions options = {.id = desc->device,
                                        .validation = model->options.validation,
                                        .statistics = model->options.statistics,
+                                       .assumed = &model->options.assumed,
                                        .fault = model->options.fault};
   DflashStatus status = vulkan_device_open(&options, &model->device, error);
   if (!status) status = vulkan_check_device(desc, &model->options, &model->device.traits, error);

@@ -2,6 +2,7 @@
 #ifndef DFLASH_VULKAN_MODEL_H
 #define DFLASH_VULKAN_MODEL_H
 
+#include "assume.h"
 #include "kernel.h"
 #include "memory.h"
 #include "plan.h"
@@ -17,6 +18,7 @@ typedef struct VulkanOptions {
   bool keep_all;         /* keep=window|all (window): what a windowed layer may let go of */
   uint32_t splits;       /* splits=N of the context (0: by the device) */
   bool statistics;       /* statistics=on|off (off): of kernels, in the paths of stages */
+  VulkanAssumed assumed; /* assume=KEY:N,... (nothing): of a device that offers less */
   uint32_t skip_barrier; /* skip-barrier=N (0): leaves one barrier of a block out, to prove that it is missed */
   VulkanFault fault;     /* fail=N[:memory|lost|timeout] (none): makes the N-th call of the API fail */
 } VulkanOptions;

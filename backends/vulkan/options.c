@@ -7,7 +7,9 @@
 
 const char vulkan_options_text[] =
     "validation=on|off (off), dot=auto|on|off (auto), keep=window|all (window), splits=N of the context (0: by the "
-    "device), statistics=on|off (off), skip-barrier=N (0: none), fail=N[:memory|lost|timeout] (0: none)";
+    "device), statistics=on|off (off), assume=binding|allocation|shared|threads|groups|stamps|dot|memory:N[K|M|G],... "
+    "of a device that offers less "
+    "(nothing), skip-barrier=N (0: none), fail=N[:memory|lost|timeout] (0: none)";
 
 enum { MOST_SPLITS = VULKAN_MAX_PARTS - 1 };
 
@@ -44,6 +46,10 @@ static bool parse_splits(const char *value, VulkanOptions *options) {
 
 static bool parse_statistics(const char *value, VulkanOptions *options) {
   return parse_switch(value, &options->statistics);
+}
+
+static bool parse_assume(const char *value, VulkanOptions *options) {
+  return vulkan_assumed_parse(value, &options->assumed);
 }
 
 static bool parse_barrier(const char *value, VulkanOptions *options) {
@@ -88,6 +94,7 @@ static const struct {
     {"keep", "window or all", parse_keep},
     {"splits", "0 to 63", parse_splits},
     {"statistics", "on or off", parse_statistics},
+    {"assume", "KEY:N[K|M|G],... of binding, allocation, shared, threads, groups, stamps, dot, memory", parse_assume},
     {"skip-barrier", "0 or the number of a barrier", parse_barrier},
     {"fail", "the number of a call, alone or with :memory, :lost or :timeout", parse_fail},
 };

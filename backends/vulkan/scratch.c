@@ -8,6 +8,7 @@
 /* A range and what it takes, in elements of 4 bytes; the product of the factors. */
 typedef struct Place {
   VulkanRange *range;
+  const char *name;
   int64_t factors[4]; /* 0: 1 */
 } Place;
 
@@ -20,7 +21,8 @@ static DflashStatus place_all(DflashSequence *s, const Place *places, size_t cou
       fits = fits && dflash_mul_i64(elements, places[i].factors[f], &elements);
     if (!fits || (uint64_t)elements > s->model->device.traits.max_binding)
       return dflash_error_set(error, DFLASH_UNSUPPORTED,
-                              "vulkan: a value of a block takes more than the %llu bytes that a binding can show",
+                              "vulkan: %s of a block of %lld rows: more than the %llu bytes that a binding shows",
+                              places[i].name, (long long)s->model->geometry.block,
                               (unsigned long long)s->model->device.traits.max_binding);
     places[i].range->bytes = (uint64_t)elements;
     places[i].range->offset = vulkan_place(&s->model->device, bytes, (uint64_t)elements);
@@ -34,10 +36,10 @@ static DflashStatus place_input(DflashSequence *s, uint64_t *bytes, DflashError 
   const uint64_t align = s->model->device.traits.offset_align;
   VulkanScratch *t = &s->scratch;
   const uint64_t stride = ((uint64_t)(g->block + 1) * 4 + align - 1) / align * align;
-  const Place places[] = {{&t->positions, {g->block}},
-                          {&t->visible, {g->layers, (int64_t)stride / 4}},
-                          {&t->anchor, {1}},
-                          {&t->h, {g->block, g->hidden}}};
+  const Place places[] = {{&t->positions, "positions", {g->block}},
+                          {&t->visible, "visible", {g->layers, (int64_t)stride / 4}},
+                          {&t->anchor, "anchor", {1}},
+                          {&t->h, "h", {g->block, g->hidden}}};
   DflashStatus status = place_all(s, places, sizeof places / sizeof places[0], bytes, error);
   s->input = (VulkanInput){.h = t->h.offset,
                            .positions = t->positions.offset,
@@ -54,37 +56,37 @@ static DflashStatus place_values(DflashSequence *s, uint64_t *bytes, DflashError
   const int64_t parts = (int64_t)s->splits + 1, chunks = (g->vocab + VULKAN_TOP_CHUNK - 1) / VULKAN_TOP_CHUNK;
   const int64_t widest = vulkan_widest_product(g);
   const Place places[] = {
-      {&t->norm, {rows, g->hidden}},
-      {&t->kernel, {rows, dflash_geometry_kernel_width(g)}},
-      {&t->conv, {rows, g->hidden}},
-      {&t->q_proj, {rows, q}},
-      {&t->k_proj, {rows, kv}},
-      {&t->v_proj, {rows, kv}},
-      {&t->q, {rows, q}},
-      {&t->k, {rows, kv}},
-      {&t->mix, {rows, q}},
-      {&t->o_proj, {rows, g->hidden}},
-      {&t->gate, {rows, g->intermediate}},
-      {&t->up, {rows, g->intermediate}},
-      {&t->act, {rows, g->intermediate}},
-      {&t->down, {rows, g->hidden}},
-      {&t->logits, {drafts, g->vocab}},
-      {&t->hidden, {drafts, g->selector_rank}},
-      {&t->table, {rows, g->head_dim}},
-      {&t->sums, {parts, rows, g->heads, 2}},
-      {&t->mixes, {parts, rows, g->heads, g->head_dim}},
-      {&t->words, {rows, widest / 4 + 8}},
-      {&t->scales, {rows, widest / 32 + 1}},
-      {&t->largest, {rows}},
-      {&t->top_values, {drafts, chunks, g->selector_top}},
-      {&t->top_tokens, {drafts, chunks, g->selector_top}},
-      {&t->best_values, {drafts, g->selector_top}},
-      {&t->best_tokens, {drafts, g->selector_top}},
-      {&t->flags, {1}},
-      {&t->predecessors, {drafts, g->selector_top, g->selector_rank}},
-      {&t->successors, {drafts, g->selector_top, g->selector_rank}},
-      {&t->pairs, {drafts, g->selector_top, g->selector_top}},
-      {&t->result, {vulkan_result_words(drafts, g->selector_top)}},
+      {&t->norm, "norm", {rows, g->hidden}},
+      {&t->kernel, "kernel", {rows, dflash_geometry_kernel_width(g)}},
+      {&t->conv, "conv", {rows, g->hidden}},
+      {&t->q_proj, "q_proj", {rows, q}},
+      {&t->k_proj, "k_proj", {rows, kv}},
+      {&t->v_proj, "v_proj", {rows, kv}},
+      {&t->q, "q", {rows, q}},
+      {&t->k, "k", {rows, kv}},
+      {&t->mix, "mix", {rows, q}},
+      {&t->o_proj, "o_proj", {rows, g->hidden}},
+      {&t->gate, "gate", {rows, g->intermediate}},
+      {&t->up, "up", {rows, g->intermediate}},
+      {&t->act, "act", {rows, g->intermediate}},
+      {&t->down, "down", {rows, g->hidden}},
+      {&t->logits, "logits", {drafts, g->vocab}},
+      {&t->hidden, "hidden", {drafts, g->selector_rank}},
+      {&t->table, "table", {rows, g->head_dim}},
+      {&t->sums, "sums", {parts, rows, g->heads, 2}},
+      {&t->mixes, "mixes", {parts, rows, g->heads, g->head_dim}},
+      {&t->words, "words", {rows, widest / 4 + 8}},
+      {&t->scales, "scales", {rows, widest / 32 + 1}},
+      {&t->largest, "largest", {rows}},
+      {&t->top_values, "top_values", {drafts, chunks, g->selector_top}},
+      {&t->top_tokens, "top_tokens", {drafts, chunks, g->selector_top}},
+      {&t->best_values, "best_values", {drafts, g->selector_top}},
+      {&t->best_tokens, "best_tokens", {drafts, g->selector_top}},
+      {&t->flags, "flags", {1}},
+      {&t->predecessors, "predecessors", {drafts, g->selector_top, g->selector_rank}},
+      {&t->successors, "successors", {drafts, g->selector_top, g->selector_rank}},
+      {&t->pairs, "pairs", {drafts, g->selector_top, g->selector_top}},
+      {&t->result, "result", {vulkan_result_words(drafts, g->selector_top)}},
   };
   return place_all(s, places, sizeof places / sizeof places[0], bytes, error);
 }

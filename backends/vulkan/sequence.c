@@ -8,11 +8,16 @@
 /* Workgroups of attention wanted on a device that runs them side by side; a processor gains nothing from many. */
 enum { ATTEND_GROUPS = 256, MOST_SPLITS = VULKAN_MAX_PARTS - 1, SPLITS_ON_CPU = 4 };
 
+/* No more than a binding shows the sums of, those of the block itself included. */
 static uint32_t choose_splits(const DflashModel *model) {
+  const DflashGeometry *g = &model->geometry;
+  const VulkanTraits *t = &model->device.traits;
   if (model->options.splits > 0) return model->options.splits;
-  if (model->device.traits.is_cpu) return SPLITS_ON_CPU;
-  const int64_t splits = ATTEND_GROUPS / model->geometry.kv_heads;
-  return (uint32_t)(splits < 1 ? 1 : splits > MOST_SPLITS ? MOST_SPLITS : splits);
+  const int64_t shown = (int64_t)(t->max_binding / 4) / (g->block * g->heads * g->head_dim) - 1;
+  int64_t splits = t->is_cpu ? SPLITS_ON_CPU : ATTEND_GROUPS / g->kv_heads;
+  if (splits > MOST_SPLITS) splits = MOST_SPLITS;
+  if (splits > shown) splits = shown;
+  return splits < 1 ? 1 : (uint32_t)splits;
 }
 
 DflashStatus vulkan_sequence_open(DflashModel *model, const DflashSequenceDesc *desc, DflashSequence **sequence,

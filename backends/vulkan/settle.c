@@ -9,12 +9,18 @@ typedef struct Scratch {
   VulkanRange positions, taps, table, fc, norm, k_proj, words, scales, largest;
 } Scratch;
 
-/* Rows of a piece: a binding shows its widest value. At least 1, since one row fits. */
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* Rows of a piece: a binding shows its widest value and its rows of K, and its dispatches are no larger than allowed.
+ * At least 1, since one row fits. */
 static int64_t piece_rows(const DflashModel *model) {
   const DflashGeometry *g = &model->geometry;
-  const int64_t tap_width = dflash_geometry_tap_width(g), kv = g->kv_heads * g->head_dim;
-  const int64_t fit = (int64_t)(model->device.traits.max_binding / 4) / (tap_width > kv ? tap_width : kv);
-  return fit < 1 ? 1 : fit < VULKAN_SETTLE_ROWS ? fit : VULKAN_SETTLE_ROWS;
+  const VulkanTraits *t = &model->device.traits;
+  const int64_t shown = (int64_t)(t->max_binding / 4), groups = t->max_groups[0];
+  int64_t rows = smaller(VULKAN_SETTLE_ROWS, shown / dflash_geometry_tap_width(g));
+  rows = smaller(rows, shown / (g->kv_heads * g->head_dim) - vulkan_held_period(g, t) + 1);
+  rows = smaller(rows, smaller(smaller(groups, t->max_groups[1]), 128 * groups / g->head_dim));
+  return rows < 1 ? 1 : rows;
 }
 
 /* Lays the scratch out in its buffer, which may not be there yet; its bytes. */
@@ -153,9 +159,9 @@ static void heads(Piece *p, int64_t layer, VulkanRange k, int64_t y_first) {
 static void layer_steps(Piece *p, int64_t layer) {
   const VulkanHeld *held = &p->change->held[layer];
   const VulkanLayer *weights = &p->model->layers[layer];
-  const VulkanRange k = vulkan_buffer_range(&held->k, 0, held->k.bytes);
-  const VulkanRange v = vulkan_buffer_range(&held->v, 0, held->v.bytes);
-  const int64_t row = p->position - held->base;
+  int64_t row;
+  const VulkanRange k = vulkan_held_window(p->model, held, &held->k, p->position, p->rows, &row);
+  const VulkanRange v = vulkan_held_window(p->model, held, &held->v, p->position, p->rows, &row);
   project(p, &weights->k, p->t.k_proj, 0, DFLASH_STAGE_CONTEXT_K_PROJ, layer);
   project(p, &weights->v, v, row, DFLASH_STAGE_CONTEXT_V_PROJ, layer);
   heads(p, layer, k, row);

@@ -54,7 +54,8 @@ DflashStatus vulkan_supports(const DflashModelDesc *desc, DflashError *error) {
   VulkanOptions options;
   VulkanDevice device = {0};
   DflashStatus status = vulkan_check_desc(desc, &options, error);
-  if (!status) status = vulkan_device_open(&(VulkanDeviceOptions){.id = desc->device}, &device, error);
+  const VulkanDeviceOptions device_options = {.id = desc->device, .assumed = &options.assumed};
+  if (!status) status = vulkan_device_open(&device_options, &device, error);
   if (status) return status;
   status = vulkan_check_device(desc, &options, &device.traits, error);
   vulkan_device_close(&device);

@@ -6,6 +6,11 @@
 
 enum { STAGING_ALIGN = 16 };
 
+uint64_t vulkan_staging_bytes(const VulkanTraits *traits) {
+  const uint64_t most = traits->max_allocation / STAGING_ALIGN * STAGING_ALIGN;
+  return most < VULKAN_STAGING_BYTES ? most : VULKAN_STAGING_BYTES;
+}
+
 static DflashStatus make_commands(VulkanDevice *device, VulkanUpload *upload, const char *what, DflashError *error) {
   const VkCommandBufferAllocateInfo commands = {
       .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
@@ -65,16 +70,16 @@ static void copy(VulkanDevice *device, VulkanUpload *upload, VulkanRange from, V
 }
 
 DflashStatus vulkan_upload_begin(VulkanDevice *device, VulkanUpload *upload, DflashError *error) {
-  return open_staging(device, VULKAN_UPLOAD, VULKAN_STAGING_BYTES, "a staging buffer", upload, error);
+  return open_staging(device, VULKAN_UPLOAD, vulkan_staging_bytes(&device->traits), "a staging buffer", upload, error);
 }
 
 DflashStatus vulkan_upload_place(VulkanDevice *device, VulkanUpload *upload, VulkanRange to, uint64_t offset,
                                  uint64_t bytes, void **host, DflashError *error) {
-  if (bytes == 0 || bytes > VULKAN_STAGING_BYTES || offset % 4 != 0 || offset > to.bytes || bytes > to.bytes - offset)
+  if (bytes == 0 || bytes > upload->staging.bytes || offset % 4 != 0 || offset > to.bytes || bytes > to.bytes - offset)
     return dflash_error_set(error, DFLASH_INTERNAL, "vulkan: an upload of %llu bytes to %llu of a range of %llu",
                             (unsigned long long)bytes, (unsigned long long)offset, (unsigned long long)to.bytes);
   DflashStatus status = DFLASH_OK;
-  if (bytes > VULKAN_STAGING_BYTES - upload->used) status = flush_and_run(device, upload, error);
+  if (bytes > upload->staging.bytes - upload->used) status = flush_and_run(device, upload, error);
   if (status == DFLASH_OK) status = begin_recording(device, upload, error);
   if (status != DFLASH_OK) return status;
   *host = (char *)upload->staging.mapped + upload->used;
@@ -88,7 +93,7 @@ DflashStatus vulkan_upload_copy(VulkanDevice *device, VulkanUpload *upload, Vulk
                                 uint64_t bytes, DflashError *error) {
   for (uint64_t done = 0, piece; done < bytes; done += piece) {
     void *host = NULL;
-    piece = bytes - done < VULKAN_STAGING_BYTES ? bytes - done : VULKAN_STAGING_BYTES;
+    piece = bytes - done < upload->staging.bytes ? bytes - done : upload->staging.bytes;
     DflashStatus status = vulkan_upload_place(device, upload, to, done, piece, &host, error);
     if (!host) return status;
     memcpy(host, (const char *)data + done, piece);
@@ -137,7 +142,7 @@ DflashStatus vulkan_download(VulkanDevice *device, VulkanRange from, void *data,
                             (unsigned long long)bytes, (unsigned long long)from.bytes);
   if (bytes == 0) return DFLASH_OK;
   VulkanUpload staging;
-  const uint64_t room = bytes < VULKAN_STAGING_BYTES ? bytes : VULKAN_STAGING_BYTES;
+  const uint64_t most = vulkan_staging_bytes(&device->traits), room = bytes < most ? bytes : most;
   DflashStatus status = open_staging(device, VULKAN_READBACK, room, "a buffer for reading back", &staging, error);
   for (uint64_t done = 0; status == DFLASH_OK && done < bytes; done += room) {
     const uint64_t piece = bytes - done < room ? bytes - done : room;

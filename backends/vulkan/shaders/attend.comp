@@ -44,7 +44,7 @@ shared uint begins[QUERIES];               /* the first key that a query sees */
 shared float shifts[QUERIES];              /* what is subtracted from its scores */
 shared float kept[QUERIES];                /* what its sums so far are multiplied by */
 
-/* Keys first .. limit of the context, or of the block itself. */
+/* Keys first .. limit of the context, counted from its first row, or of the block itself. */
 struct Part {
   bool own;
   uint first, limit;
@@ -64,7 +64,8 @@ uint query_place(uint query) {
 }
 
 Part make_part() {
-  const uint part = gl_WorkGroupID.y, begin = visible[1], end = visible[0];
+  const uint part = gl_WorkGroupID.y, last = push.row_first + push.row_count;
+  const uint begin = clamp(visible[1], push.row_first, last), end = clamp(visible[0], begin, last);
   if (part == push.splits) return Part(true, 0u, push.rows);
   const uint split = ((end - begin + push.splits - 1) / push.splits + KEYS - 1) / KEYS * KEYS;
   const uint first = min(begin + part * split, end);
@@ -82,7 +83,8 @@ vec4 query_piece(uint query, uint piece) {
 void load_piece(Part part, uint key, uint piece, out vec4 k, out vec4 v) {
   k = v = vec4(0.0);
   if (key >= part.limit) return;
-  const uint at = (key * push.kv_heads + gl_WorkGroupID.x) * (HEAD_DIM / 2) + 2 * piece;
+  const uint row = part.own ? key : key - push.row_first;
+  const uint at = (row * push.kv_heads + gl_WorkGroupID.x) * (HEAD_DIM / 2) + 2 * piece;
   const bool both = 4 * piece + 2 < HEAD_DIM;
   if (part.own) {
     k = vec4(own_k[at], both ? own_k[at + 1] : vec2(0.0));
@@ -218,7 +220,7 @@ void mix_values(Part part, uint first, bool all) {
 
 void write_part() {
   const uint piece = gl_LocalInvocationID.x % PIECES, lane = gl_LocalInvocationID.x / PIECES;
-  const uint first = gl_WorkGroupID.z * QUERIES, row = gl_WorkGroupID.y * push.rows * push.heads;
+  const uint first = gl_WorkGroupID.z * QUERIES, row = (push.part_first + gl_WorkGroupID.y) * push.rows * push.heads;
   if (gl_LocalInvocationID.x < QUERIES && first + gl_LocalInvocationID.x < queries_in_all())
     sums[row + query_place(first + gl_LocalInvocationID.x)] = vec2(largest, total);
   if (lane >= LANES) return;

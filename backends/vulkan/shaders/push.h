@@ -150,8 +150,11 @@ WORD rows; /* of the block */
 WORD heads;
 WORD kv_heads;
 WORD head_dim;
-WORD splits; /* of the context; part `splits` is the block itself */
+WORD splits; /* of this segment; part `splits` is the block itself */
 REAL scale;  /* head_dim^-0.5 */
+WORD row_first;  /* of the context, where the bound segment begins */
+WORD row_count;  /* of the segment */
+WORD part_first; /* where the segment's parts go */
 PUSH_END(AttendPush)
 #endif
 

@@ -104,7 +104,7 @@ static TestArray array_of(void *data, size_t count) { return (TestArray){data, (
 static void run_attend(TestKernels *kernels, Attention *a, const uint32_t *constants) {
   const AttentionSizes *s = &a->sizes;
   const size_t width = s->head_dim, queries = queries_of(a), row = row_of(a);
-  const AttendPush push = {s->rows, a->heads, s->kv_heads, s->head_dim, s->splits, a->scale};
+  const AttendPush push = {s->rows, a->heads, s->kv_heads, s->head_dim, s->splits, a->scale, 0, s->len, 0};
   const TestArray arrays[] = {array_of(a->q, queries * width),
                               array_of(a->k, s->len * row),
                               array_of(a->v, s->len * row),

@@ -155,7 +155,7 @@ static void test_rewind(void **state) {
   vulkan_sequence_close(s);
 }
 
-static void test_binding_limit(void **state) {
+static void test_allocation_limit(void **state) {
   (void)state;
   DflashError error = {0};
   DflashSequence *s = open_sequence(0), *same = open_sequence(0);
@@ -163,7 +163,7 @@ static void test_binding_limit(void **state) {
   const VulkanTraits kept = *traits;
   push_ok(s, 0, 1, 1); /* the buffers of a piece are as large as ever */
   push_ok(same, 0, 1, 1);
-  traits->max_binding = 500 * KV * 4;
+  traits->max_allocation = 500 * KV * 4;
   push_ok(s, 0, 480, 1);
   push_ok(same, 0, 480, 1);
   assert_int_equal(push(s, 480, 40, 1, &error), DFLASH_UNSUPPORTED);
@@ -233,7 +233,7 @@ int main(void) {
                                      cmocka_unit_test(test_random),
                                      cmocka_unit_test(test_long),
                                      cmocka_unit_test(test_rewind),
-                                     cmocka_unit_test(test_binding_limit),
+                                     cmocka_unit_test(test_allocation_limit),
                                      cmocka_unit_test(test_load),
                                      cmocka_unit_test(test_arguments)};
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
