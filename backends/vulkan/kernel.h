@@ -17,7 +17,8 @@ enum { VULKAN_MAX_BINDINGS = 10, VULKAN_MAX_CONSTANTS = 7, VULKAN_PUSH_BYTES = 6
  *   2 codes uint[out_rows][code_pitch] of q4tp, 5 bits each, first code in the lowest bits of word 0;
  *   3 columns float[cols] of q8_2f; 4 x float (i8: uint[rows][cols / 4], four int8 a word, first in the lowest byte);
  *   5 y float; 6 half_*: largest float[rows]; i8: scales float[rows][cols / 32]
- *   constants: 0 rows of x a workgroup takes (ROWS: 8 or 16), 1 rows of w a thread takes (1, 2 or 4)
+ *   constants: 0 rows of x a workgroup takes (ROWS: 8 or 16), 1 rows of w a thread takes (1, 2 or 4), 2 rows of x in
+ *   shared memory at a time (8; 4: less memory, see product.glsl)
  *   groups: ceil(out_rows / (8 * constant 1)), ceil(rows / ROWS), 1; 128 threads, 16 a row of w
  * quantise: 0 x; 1 words uint[rows][cols / 4]; 2 scales float[rows][cols / 32]; groups ceil(cols / 32 / 4), rows; 128
  * threads largest: 0 x; 1 columns; 2 largest float[rows]; groups rows norm: 0 x; 1 weight; 2 y; groups rows out: 0 h
@@ -32,7 +33,9 @@ enum { VULKAN_MAX_BINDINGS = 10, VULKAN_MAX_CONSTANTS = 7, VULKAN_PUSH_BYTES = 6
  * part: -inf, 0); 7 mixes float[parts][rows * heads][head_dim], not divided by the sum constants: 0 head_dim, 1 queries
  * a workgroup takes, 2 keys a step; groups kv_heads, splits + 1, ceil(rows * heads / kv_heads / queries); 128 threads.
  * Query index within a kv head: row * rep + head % rep. Context part s sees K rows [b + s n, b + (s + 1) n) below end,
- * b the smallest begin, n = ceil((end - b) / splits) rounded up to the keys a step. mix: 0 sums; 1 mixes; 2 y
+ * b the smallest begin, n = ceil((end - b) / splits) rounded up to the keys a step. A longer context takes a dispatch
+ * for each segment: its rows are bound, begin and end cut to them, its parts go to part_first on; the last one adds the
+ * block's own. mix: 0 sums; 1 mixes; 2 y
  * [rows][heads][head_dim]; groups heads, rows; 64 threads top: 0 logits [rows][width]; 1 values
  * float[rows][chunks][top]; 2 tokens int[rows][chunks][top] (-1 past the end of a chunk); 3 flags uint[1]: 1 where a
  * NaN was seen; groups chunks, rows; 256 threads top_merge: 0 values [rows][count]; 1 tokens; 2 best values

@@ -6,7 +6,16 @@
 
 #include "sequence.h"
 
-enum { TEAMS = 8, FEW_ROWS = 8, MANY_ROWS = 16, MAX_WEIGHT_ROWS = 4, ENOUGH_GROUPS = 256, QUANTISE_COLS = 4 * 32 };
+enum {
+  TEAMS = 8,
+  FEW_ROWS = 8,
+  MANY_ROWS = 16,
+  MAX_WEIGHT_ROWS = 4,
+  MANY_PASS = 8,
+  FEW_PASS = 4,
+  ENOUGH_GROUPS = 256,
+  QUANTISE_COLS = 4 * 32
+};
 
 static const struct StorageKernels {
   int32_t storage;
@@ -40,17 +49,24 @@ static int choose_kernel(const DflashModel *model, const VulkanMatrix *matrix) {
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/* Rows of x that a workgroup takes, and rows of the matrix that a team of its threads takes: as many as leave enough
- * workgroups, because each reads all of its rows of x. Neither changes the order of a sum. */
-static void choose_tile(const VulkanMatrix *matrix, int64_t rows, uint32_t tile[2]) {
-  tile[0] = rows <= FEW_ROWS ? FEW_ROWS : MANY_ROWS;
-  tile[1] = MAX_WEIGHT_ROWS;
+/* Shared memory of the largest tile: of x or sums, ladders of scales, a word (shaders/product.glsl). With less than
+ * that the smaller one takes 13444 bytes. */
+enum { ROOMY_BYTES = 144 * MANY_PASS * 16 + TEAMS * MAX_WEIGHT_ROWS * 33 * 4 + 4 };
+
+/* Rows of x that a workgroup takes, rows of the matrix that a team of its threads takes, rows of x in shared memory at
+ * a time: as many as leave enough workgroups, because each reads all of its rows of x. None changes the order of a sum.
+ */
+static void choose_tile(const DflashModel *model, const VulkanMatrix *matrix, int64_t rows, uint32_t tile[3]) {
+  const bool roomy = model->device.traits.shared_bytes >= ROOMY_BYTES;
+  tile[0] = rows <= FEW_ROWS || (!roomy && takes_int8(model, matrix)) ? FEW_ROWS : MANY_ROWS;
+  tile[1] = roomy ? MAX_WEIGHT_ROWS : MAX_WEIGHT_ROWS / 2;
+  tile[2] = roomy ? MANY_PASS : FEW_PASS;
   while (tile[1] > 1 && ceil_div(matrix->rows, TEAMS * (int64_t)tile[1]) < ENOUGH_GROUPS) tile[1] /= 2;
 }
 
 void vulkan_product_path(const DflashModel *model, const VulkanMatrix *matrix, int64_t rows, char *path, size_t size) {
-  uint32_t tile[2];
-  choose_tile(matrix, rows, tile);
+  uint32_t tile[3];
+  choose_tile(model, matrix, rows, tile);
   const char *arithmetic = "f32";
   if (takes_int8(model, matrix)) arithmetic = has_dot(model) ? "packed int8 dots" : "int8";
   if (takes_half(model)) arithmetic = "x in f16, f32";
@@ -59,8 +75,8 @@ void vulkan_product_path(const DflashModel *model, const VulkanMatrix *matrix, i
 
 int vulkan_product_kernel(const DflashModel *model, const VulkanMatrix *matrix, int64_t rows,
                           uint32_t constants[VULKAN_MAX_CONSTANTS], uint32_t *count) {
-  choose_tile(matrix, rows, constants);
-  *count = 2;
+  choose_tile(model, matrix, rows, constants);
+  *count = 3;
   return choose_kernel(model, matrix);
 }
 
@@ -96,8 +112,8 @@ static DflashStatus multiply(DflashModel *model, VulkanSteps *steps, const Vulka
                              int64_t out_rows, DflashError *error) {
   const VulkanMatrix *matrix = p->matrix;
   const bool int8 = takes_int8(model, matrix);
-  uint32_t tile[2];
-  choose_tile(matrix, p->rows, tile);
+  uint32_t tile[3];
+  choose_tile(model, matrix, p->rows, tile);
   const MatrixPush push = {.rows = (uint32_t)p->rows,
                            .cols = (uint32_t)matrix->cols,
                            .out_rows = (uint32_t)out_rows,
@@ -121,7 +137,7 @@ static DflashStatus multiply(DflashModel *model, VulkanSteps *steps, const Vulka
       .groups = {(uint32_t)ceil_div(out_rows, TEAMS * (int64_t)tile[1]), (uint32_t)ceil_div(p->rows, tile[0]), 1},
       .stage = p->stage,
       .layer = p->layer};
-  return vulkan_steps_kernel(model, steps, choose_kernel(model, matrix), tile, 2, &dispatch, error);
+  return vulkan_steps_kernel(model, steps, choose_kernel(model, matrix), tile, 3, &dispatch, error);
 }
 
 DflashStatus vulkan_steps_product(DflashModel *model, VulkanSteps *steps, const VulkanProduct *product,

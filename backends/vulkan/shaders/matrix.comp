@@ -83,7 +83,7 @@ float multiply_add(vec4 a, vec4 b, float sum) {
 
 // Adds the thread's pieces times the tile to the sums of the pass. With a ladder a group is summed before its scale.
 void add_tile(uint pass) {
-  float part[MAX_W][PASS];
+  float part[MAX_W][MAX_PASS];
   [[unroll]] for (uint i = 0; i < W; i++)
     [[unroll]] for (uint r = 0; r < PASS; r++)
 #ifdef WEIGHTS_Q4
