@@ -176,7 +176,8 @@ static DflashStatus renew(VulkanChange *change, int64_t layer, int64_t rows, int
   const int64_t most = most_rows(s), end = settled_end(change);
   to.base = to.kept = keep == INT64_MAX ? old.kept : max(old.kept, end - keep);
   const int64_t stay = end - to.base, least = stay + (keep == INT64_MAX ? rows : min(rows, VULKAN_SETTLE_ROWS));
-  int64_t capacity = stay + rows <= old.capacity ? old.capacity : max(stay + rows, max(2 * old.capacity, LEAST_ROWS));
+  int64_t capacity = old.capacity;
+  if (end - old.base + rows > capacity) capacity = max(stay + rows, max(2 * capacity, LEAST_ROWS));
   if (keep != INT64_MAX) capacity = min(capacity, 2 * keep + VULKAN_SETTLE_ROWS);
   capacity = min(capacity, most);
   if (least > most) return too_many(s, layer, least, error);

@@ -10,14 +10,20 @@ static void plant(uint64_t n, VkResult result) {
 
 enum { HELD = 40 };
 
-/* The rows of positions 0 .. HELD, in every layer. */
+/* What a sequence of `len` rows keeps of every layer. */
 typedef struct Kept {
+  int64_t len, from[LAYERS];
   float *rows[LAYERS];
 } Kept;
 
 static Kept read_kept(DflashSequence *s) {
-  Kept kept;
-  for (int layer = 0; layer < LAYERS; layer++) kept.rows[layer] = read_rows(s, layer, 0, HELD);
+  DflashError error = {0};
+  Kept kept = {.len = s->len};
+  test_ok(vulkan_settle(s, &error), &error);
+  for (int layer = 0; layer < LAYERS; layer++) {
+    kept.from[layer] = kept_from(s, layer);
+    kept.rows[layer] = read_rows(s, layer, kept.from[layer], kept.len - kept.from[layer]);
+  }
   return kept;
 }
 
@@ -28,29 +34,33 @@ static void close_kept(Kept *kept) {
 /* One layer after the other, call by call. */
 static void assert_kept(DflashSequence *s, const Kept *kept, uint64_t n) {
   const int layer = (int)(n % LAYERS);
-  assert_span(s, 0, HELD);
-  float *got = read_rows(s, layer, 0, HELD);
-  assert_memory_equal(got, kept->rows[layer], (size_t)(2 * HELD * KV) * sizeof *got);
+  const int64_t from = kept->from[layer], rows = kept->len - from;
+  assert_span(s, 0, kept->len);
+  assert_int_equal(kept_from(s, layer), from);
+  float *got = read_rows(s, layer, from, rows);
+  assert_memory_equal(got, kept->rows[layer], (size_t)(2 * rows * KV) * sizeof *got);
   free(got);
 }
 
 typedef struct Push {
   uint32_t flags;
-  int64_t pos, rows;
+  int64_t held, pos, rows;
+  uint64_t step; /* every step-th call is made to fail */
 } Push;
 
-/* Every call fails in turn; the same push succeeds after that. */
+/* Calls fail in turn; the same push succeeds after that. */
 static void fail_push(const Push *p) {
+  DflashError error = {0};
   DflashSequence *s = open_sequence(p->flags), *same = open_sequence(p->flags);
-  push_ok(same, 0, HELD, 1);
+  push_ok(same, 0, p->held, 1);
+  test_ok(vulkan_settle(same, &error), &error);
   push_ok(same, p->pos, p->rows, 2);
-  push_ok(s, 0, HELD, 1);
+  push_ok(s, 0, p->held, 1);
   Kept kept = read_kept(s);
   DflashStatus status = DFLASH_OUT_OF_MEMORY;
-  uint64_t n = 0;
+  uint64_t n = 1 - p->step;
   while (status) {
-    DflashError error = {0};
-    plant(++n, VK_ERROR_OUT_OF_DEVICE_MEMORY);
+    plant(n += p->step, VK_ERROR_OUT_OF_DEVICE_MEMORY);
     status = push(s, p->pos, p->rows, 2, &error);
     plant(0, VK_SUCCESS);
     if (status == DFLASH_OK) break;
@@ -65,14 +75,17 @@ static void fail_push(const Push *p) {
   vulkan_sequence_close(same);
 }
 
-/* Buffers that grow, rows written over held ones with and without a rest that waits, a start after a gap. */
+/* Buffers that grow, rows written over held ones with and without a rest that waits, a start after a gap, windowed
+ * layers that are full: of rows that wait, and of rows that are written at once. */
 static void test_push(void **state) {
   (void)state;
-  static const Push pushes[] = {{0, HELD, 100},
-                                {DFLASH_SEQUENCE_CAPTURE, HELD, 3},
-                                {DFLASH_SEQUENCE_CAPTURE, 20, 10},
-                                {0, 30, 270},
-                                {0, 1000, 300}};
+  static const Push pushes[] = {{0, HELD, HELD, 100, 1},
+                                {DFLASH_SEQUENCE_CAPTURE, HELD, HELD, 3, 1},
+                                {DFLASH_SEQUENCE_CAPTURE, HELD, 20, 10, 1},
+                                {0, HELD, 30, 270, 1},
+                                {0, HELD, 1000, 300, 1},
+                                {0, 3 * KEEP - 10, 3 * KEEP - 10, 40, 1},
+                                {0, 3 * KEEP - 10, 3 * KEEP - 10, 600, 7}};
   for (size_t i = 0; i < sizeof pushes / sizeof pushes[0]; i++) fail_push(&pushes[i]);
 }
 
