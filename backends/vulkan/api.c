@@ -35,6 +35,9 @@ DflashStatus vulkan_api_instance(VulkanApi *api, VkInstance instance, DflashErro
 #define LOAD_INSTANCE(name) LOAD(api->vkGetInstanceProcAddr, instance, "instance", name)
   VULKAN_INSTANCE_FUNCTIONS(LOAD_INSTANCE)
 #undef LOAD_INSTANCE
+  api->vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR =
+      (PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR)api->vkGetInstanceProcAddr(
+          instance, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR");
   return DFLASH_OK;
 }
 

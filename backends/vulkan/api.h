@@ -11,6 +11,8 @@
 
 #include "dflash/status.h"
 
+#include "ids.h"
+
 /* X(name): functions that need no instance, an instance, a device. */
 #define VULKAN_GLOBAL_FUNCTIONS(X)          \
   X(vkEnumerateInstanceVersion)             \
@@ -97,6 +99,8 @@ typedef struct VulkanApi {
   /* of VK_KHR_pipeline_executable_properties; NULL without statistics */
   PFN_vkGetPipelineExecutablePropertiesKHR vkGetPipelineExecutablePropertiesKHR;
   PFN_vkGetPipelineExecutableStatisticsKHR vkGetPipelineExecutableStatisticsKHR;
+  /* of VK_KHR_cooperative_matrix; NULL where nothing is known of it */
+  PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR;
 #define VULKAN_MEMBER(name) PFN_##name name;
   VULKAN_GLOBAL_FUNCTIONS(VULKAN_MEMBER)
   VULKAN_INSTANCE_FUNCTIONS(VULKAN_MEMBER)

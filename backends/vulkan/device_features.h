@@ -2,9 +2,9 @@
 #ifndef DFLASH_VULKAN_DEVICE_FEATURES_H
 #define DFLASH_VULKAN_DEVICE_FEATURES_H
 
-#include "device.h"
+#include "coop_device.h"
 
-enum { VULKAN_EXTENSIONS_MAX = 2 };
+enum { VULKAN_EXTENSIONS_MAX = 3 };
 
 /* Must not move once filled: the structures point at each other. */
 typedef struct VulkanFeatures {
@@ -13,6 +13,7 @@ typedef struct VulkanFeatures {
   void *chain; /* for pNext */
   VkPhysicalDeviceShaderIntegerDotProductFeatures dot;
   VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics;
+  VulkanCoopFeatures coop;
 } VulkanFeatures;
 
 /* statistics: of kernels, wanted; the device must have them. */

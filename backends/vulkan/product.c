@@ -80,7 +80,7 @@ int vulkan_product_kernel(const DflashModel *model, const VulkanMatrix *matrix, 
   return choose_kernel(model, matrix);
 }
 
-static DflashStatus quantise(DflashModel *model, VulkanSteps *steps, const VulkanProduct *p, DflashError *error) {
+DflashStatus vulkan_steps_quantise(DflashModel *model, VulkanSteps *steps, const VulkanProduct *p, DflashError *error) {
   const QuantisePush push = {(uint32_t)p->rows, (uint32_t)p->matrix->cols, (uint32_t)p->x_first, (uint32_t)p->x_stride};
   VulkanDispatch dispatch = {.ranges = (const VulkanRange[]){p->x, p->words, p->scales},
                              .push = &push,
@@ -90,7 +90,7 @@ static DflashStatus quantise(DflashModel *model, VulkanSteps *steps, const Vulka
   return vulkan_steps_kernel(model, steps, VULKAN_KERNEL_QUANTISE, NULL, 0, &dispatch, error);
 }
 
-static DflashStatus find_largest(DflashModel *model, VulkanSteps *steps, const VulkanProduct *p, DflashError *error) {
+DflashStatus vulkan_steps_largest(DflashModel *model, VulkanSteps *steps, const VulkanProduct *p, DflashError *error) {
   const LargestPush push = {(uint32_t)p->matrix->cols, (uint32_t)p->x_first, (uint32_t)p->x_stride,
                             p->matrix->storage == DFLASH_STORAGE_Q8_2F};
   VulkanDispatch dispatch = {.ranges = (const VulkanRange[]){p->x, p->matrix->columns, p->largest},
@@ -103,8 +103,8 @@ static DflashStatus find_largest(DflashModel *model, VulkanSteps *steps, const V
 
 static DflashStatus prepare(DflashModel *model, VulkanSteps *steps, const VulkanProduct *p, DflashError *error) {
   if (p->prepared) return DFLASH_OK;
-  if (takes_int8(model, p->matrix)) return quantise(model, steps, p, error);
-  return takes_half(model) ? find_largest(model, steps, p, error) : DFLASH_OK;
+  if (takes_int8(model, p->matrix)) return vulkan_steps_quantise(model, steps, p, error);
+  return takes_half(model) ? vulkan_steps_largest(model, steps, p, error) : DFLASH_OK;
 }
 
 /* The first out_rows rows of a part. Quantised rows stand alone in words and scales, from row 0. */

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 
+#include "coop_device.h"
 #include "instance.h"
 
 static uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
@@ -133,6 +134,8 @@ DflashStatus vulkan_traits_read(VulkanApi *api, VkPhysicalDevice physical, Vulka
   fill_memory(api, physical, traits);
   fill_features(api, physical, &extensions, traits);
   fill_address(api, physical, &extensions, traits);
+  if (has_extension(&extensions, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME))
+    status = vulkan_coop_read(api, physical, traits, error);
   free(extensions.at);
-  return DFLASH_OK;
+  return status;
 }

@@ -73,7 +73,7 @@ layout(set = 0, binding = 1) readonly buffer Scales { vec2 pairs[]; };
 layout(set = 0, binding = 2) readonly buffer Codes { uint codes[]; };
 
 const uint GROUP = 32, GROUPS = STEP / GROUP; // a piece is a group
-const uint RUNGS = 32, LADDER_STRIDE = 33;
+const uint RUNGS = 32, KEPT = 8, LADDER_STRIDE = KEPT + 1; // every fourth rung, then pair.y; odd against bank conflicts
 
 shared float ladders[BANDS * BAND * LADDER_STRIDE];
 shared float group_scales[SUBGROUPS * GROUPS * BAND];
@@ -85,10 +85,18 @@ void make_ladders() {
     const vec2 pair = row < push.out_rows ? pairs[row] : vec2(0);
     precise float rung = pair.x;
     for (uint c = 0; c < RUNGS; c++) {
-      ladders[r * LADDER_STRIDE + c] = rung;
+      if (c % 4 == 0) ladders[r * LADDER_STRIDE + c / 4] = rung;
       rung = rung * pair.y;
     }
+    ladders[r * LADDER_STRIDE + KEPT] = pair.y;
   }
+}
+
+float rung_of(uint r, uint code) {
+  const float ratio = ladders[r * LADDER_STRIDE + KEPT];
+  precise float rung = ladders[r * LADDER_STRIDE + code / 4];
+  for (uint c = 0; c < 3; c++) rung = c < code % 4 ? rung * ratio : rung;
+  return rung;
 }
 
 // 5 bits a group, the first in the lowest bits; a code may straddle two words.
@@ -112,8 +120,7 @@ uint scale_place(uint g, uint r) { return (subgroup * GROUPS + g) * BAND + r; }
 void store_scales(uint loaded[LOADS], float factor) {
   EACH(i, LOADS)
     if (load_row(i) < BAND)
-      group_scales[scale_place(load_piece(i), load_row(i))] =
-          ladders[(band * BAND + load_row(i)) * LADDER_STRIDE + loaded[i]] * factor;
+      group_scales[scale_place(load_piece(i), load_row(i))] = rung_of(band * BAND + load_row(i), loaded[i]) * factor;
 }
 #endif
 

@@ -86,9 +86,10 @@ void multiply(inout Sums sums[TILES]) {
       CLEAR(Products, products);
       LOAD_A(a, w_begin(t * 16) + g * 2, W_STRIDE);
       MULTIPLY_ADD(a, b, products);
+      CONVERT(values, products);
       LOAD_ROW_FACTORS(scale, group_scales, scale_place(g, t * 16));
       EACH(n, ELEMENTS(sums[t]))
-        sums[t][n] = fma(float(products[n]) * scale[n], step_of_x[n], sums[t][n]);
+        sums[t][n] = fma(values[n] * scale[n], step_of_x[n], sums[t][n]);
     }
   }
 }

@@ -23,6 +23,8 @@ const uint LANES = 32;
 #define LOAD_A(a, at, stride) coopMatLoad(a, w_area, at, stride, gl_CooperativeMatrixLayoutRowMajor)
 #define LOAD_B(b, at, stride) coopMatLoad(b, x_area, at, stride, gl_CooperativeMatrixLayoutColumnMajor)
 #define MULTIPLY_ADD(a, b, c) c = coopMatMulAdd(a, b, c)
+// Declares sums: the compiler refuses the same as an assignment.
+#define CONVERT(sums, products) Sums sums = Sums(products)
 // A factor for each row, or column, of sums, from an array of floats: every column, or row, is the same one.
 #define LOAD_ROW_FACTORS(f, array, at) coopMatLoad(f, array, at, 0, gl_CooperativeMatrixLayoutColumnMajor)
 #define LOAD_COLUMN_FACTORS(f, array, at) coopMatLoad(f, array, at, 0, gl_CooperativeMatrixLayoutRowMajor)
@@ -55,6 +57,9 @@ const uint HELD = ROWS / 2; // elements of sums that a thread holds: lane + 32 *
 
 #define ELEMENTS(sums) HELD
 #define CLEAR(Type, c) EACH(n, HELD) c[n] = 0
+#define CONVERT(sums, products) \
+  Sums sums;                    \
+  EACH(n, HELD) sums[n] = float(products[n])
 #define LOAD_A(a, at, stride) a = uvec2(at, stride)
 #define LOAD_B(b, at, stride) b = uvec2(at, stride)
 #define LOAD_ROW_FACTORS(f, array, at) EACH(n, HELD) f[n] = array[(at) + held_row(n)]

@@ -165,6 +165,29 @@ static void test_one_weight_a_row_shows_all_bits_of_x(void **state) {
   }
 }
 
+/* One-hot activations show (nibble - 8) * rung for every rung: every product of the ladder is rounded to f32. */
+static void test_the_ladder_is_equal_to_the_bit(void **state) {
+  enum { ROWS = 16, OUT_ROWS = 70, GROUPS = 67 };
+  const DflashRandom random = dflash_random_stream(11, "ladder");
+  TestMatrix m = test_matrix_draw(random, DFLASH_STORAGE_Q4TP, OUT_ROWS, GROUPS * TEST_GROUP, false);
+  TestProduct p = test_product_draw(random, &m, ROWS, 0, 1);
+  for (int64_t row = 0; row < ROWS; row++) {
+    memset(test_product_x(&p, row), 0, (size_t)m.cols * sizeof *p.x);
+    test_product_x(&p, row)[row * 139 % m.cols] = 1;
+  }
+  EACH_CASE(*state, i) {
+    if (storage_of(&CASES[i]) != DFLASH_STORAGE_Q4TP) continue;
+    run(*state, &p, &CASES[i], 1, ROWS);
+    for (int64_t n = 0; n < ROWS * OUT_ROWS; n++) {
+      const int64_t row = n / OUT_ROWS, out = n % OUT_ROWS, col = row * 139 % m.cols;
+      const float value = (float)test_nibble(&m, out, col) * test_rung(&m, out, col / TEST_GROUP);
+      assert_float_equal(test_product_y(&p, row, out), value, 0);
+    }
+  }
+  test_product_close(&p);
+  test_matrix_close(&m);
+}
+
 /* A block cut to its first rows gives the same bits. */
 static void test_bits_do_not_depend_on_the_rows(void **state) {
   enum { ROWS = 19, OUT_ROWS = 41 };
@@ -232,7 +255,8 @@ static void run_int8(TestCoop *coop, const TestCoopCase *with, const Shape *shap
   TestProduct p = test_product_draw(dflash_random_stream(seed, "x"), &m, shape->rows, 0, 0);
   TestPrepared prepared = draw_int8(&p, integers, seed);
   test_coop_multiply(coop, &p, with, shape->splits, shape->rows, &prepared);
-  const double bound = integers ? 0 : (double)(m.cols / TEST_GROUP + 8) * 0x1p-24;
+  const int64_t groups = m.cols / TEST_GROUP;
+  const double bound = integers ? 0 : (double)(groups + 8) * 0x1p-24;
   for (int64_t row = 0; row < shape->rows; row++)
     for (int64_t out = 0; out < shape->out_rows; out++) {
       const Expected e = expect_int8(&m, &prepared, row, out);
@@ -258,6 +282,7 @@ int test_coop_run(TestCoop *coop, const char *name) {
       cmocka_unit_test_prestate(test_random_products_are_within_their_roundings, coop),
       cmocka_unit_test_prestate(test_integers_are_exact, coop),
       cmocka_unit_test_prestate(test_one_weight_a_row_shows_all_bits_of_x, coop),
+      cmocka_unit_test_prestate(test_the_ladder_is_equal_to_the_bit, coop),
       cmocka_unit_test_prestate(test_bits_do_not_depend_on_the_rows, coop),
       cmocka_unit_test_prestate(test_nan_reaches_its_row_and_no_other, coop),
       cmocka_unit_test_prestate(test_int8_products, coop),

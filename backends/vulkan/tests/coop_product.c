@@ -18,12 +18,6 @@ bool test_coop_takes(const TestCoop *coop, const TestCoopCase *with) {
   return ((with->kernel == VULKAN_KERNEL_COOP_I8 ? coop->widths_i8 : coop->widths_f16) & with->rows) != 0;
 }
 
-void test_coop_close(TestCoop *coop) {
-  VulkanDevice *device = &coop->kernels.device;
-  for (uint32_t i = 0; i < coop->made_count; i++)
-    device->api.vkDestroyPipeline(device->device, coop->made[i].pipeline, NULL);
-}
-
 TestPrepared test_prepared_open(size_t x_words, size_t factor_count) {
   return (TestPrepared){test_memory(x_words, 4), x_words, test_memory(factor_count, 4), factor_count};
 }
@@ -57,30 +51,40 @@ static VkPipeline make_pipeline(VulkanDevice *device, const TestCode *code, cons
   return pipeline;
 }
 
-/* A pipeline for each kernel and constants. It is bound like `out`, which binds as many buffers. */
-static const VulkanPipeline *emulated_pipeline(TestCoop *coop, const TestLaunch *launch) {
+static bool is_made(const VulkanPipelines *pipelines, const VulkanPipeline *wanted) {
+  for (uint32_t i = 0; i < pipelines->count; i++) {
+    const VulkanPipeline *made = pipelines->made[i];
+    if (made->kernel == wanted->kernel && made->constant_count == wanted->constant_count &&
+        memcmp(made->constants, wanted->constants, sizeof wanted->constants) == 0)
+      return true;
+  }
+  return false;
+}
+
+static void add(VulkanPipelines *pipelines, const VulkanPipeline *made) {
+  if (pipelines->count == pipelines->capacity) {
+    pipelines->capacity *= 2;
+    pipelines->made = realloc(pipelines->made, pipelines->capacity * sizeof(VulkanPipeline *));
+    assert_non_null(pipelines->made);
+  }
+  VulkanPipeline *kept = test_memory(1, sizeof *kept);
+  *kept = *made;
+  pipelines->made[pipelines->count++] = kept;
+}
+
+/* It is bound like `out`, which binds as many buffers. */
+void test_coop_pipeline(TestCoop *coop, int kernel, const uint32_t *constants, uint32_t count) {
+  if (!coop->emulated) return;
   DflashError error = {0};
   const VulkanPipeline *like;
   VulkanDevice *device = &coop->kernels.device;
-  test_ok(vulkan_pipeline_get(device, &coop->kernels.pipelines, VULKAN_KERNEL_OUT, NULL, 0, &like, &error), &error);
-  VulkanPipeline wanted = {
-      .kernel = launch->kernel, .constant_count = launch->constant_count, .layout = like->layout, .set = like->set};
-  memcpy(wanted.constants, launch->constants, launch->constant_count * sizeof *wanted.constants);
-  for (uint32_t i = 0; i < coop->made_count; i++)
-    if (coop->made[i].kernel == wanted.kernel &&
-        memcmp(coop->made[i].constants, wanted.constants, sizeof wanted.constants) == 0)
-      return &coop->made[i];
-  assert_true(coop->made_count < TEST_COOP_PIPELINES);
-  wanted.pipeline = make_pipeline(device, &coop->emulated[launch->kernel - VULKAN_KERNEL_COOP_F16], &wanted);
-  coop->made[coop->made_count] = wanted;
-  return &coop->made[coop->made_count++];
-}
-
-static void launch_coop(TestCoop *coop, const TestLaunch *launch) {
-  if (coop->emulated)
-    test_launch_pipeline(&coop->kernels, emulated_pipeline(coop, launch), launch);
-  else
-    test_launch(&coop->kernels, launch);
+  VulkanPipelines *pipelines = &coop->kernels.pipelines;
+  test_ok(vulkan_pipeline_get(device, pipelines, VULKAN_KERNEL_OUT, NULL, 0, &like, &error), &error);
+  VulkanPipeline wanted = {.kernel = kernel, .constant_count = count, .layout = like->layout, .set = like->set};
+  memcpy(wanted.constants, constants, count * sizeof *wanted.constants);
+  if (is_made(pipelines, &wanted)) return;
+  wanted.pipeline = make_pipeline(device, &coop->emulated[kernel - VULKAN_KERNEL_COOP_F16], &wanted);
+  add(pipelines, &wanted);
 }
 
 static void find_largest(const TestProduct *p) {
@@ -163,13 +167,14 @@ void test_coop_multiply(TestCoop *coop, TestProduct *p, const TestCoopCase *with
                               {split ? found : p->y, (split ? found_count : y_count) * 4}};
   for (size_t i = 0; i < y_count; i++) p->y[i] = NAN;
   for (size_t i = 0; i < found_count; i++) found[i] = NAN;
-  launch_coop(coop, &(TestLaunch){.kernel = with->kernel,
-                                  .constants = &with->threads,
-                                  .constant_count = 7,
-                                  .arrays = arrays,
-                                  .push = &push,
-                                  .groups = {(uint32_t)ceil_div((size_t)m->rows, group_rows),
-                                             (uint32_t)ceil_div((size_t)rows, with->rows), splits}});
+  test_coop_pipeline(coop, with->kernel, &with->threads, 7);
+  test_launch(&coop->kernels, &(TestLaunch){.kernel = with->kernel,
+                                            .constants = &with->threads,
+                                            .constant_count = 7,
+                                            .arrays = arrays,
+                                            .push = &push,
+                                            .groups = {(uint32_t)ceil_div((size_t)m->rows, group_rows),
+                                                       (uint32_t)ceil_div((size_t)rows, with->rows), splits}});
   if (split) sum_splits(coop, p, found, splits, rows);
   free(found);
   check_untouched(p, rows);

@@ -16,20 +16,17 @@ typedef struct TestCoopCase {
   uint32_t threads, rows, tiles, slices, step, depth, parts;
 } TestCoopCase;
 
-enum { TEST_COOP_PIPELINES = 32 };
-
 /* Where kernels come from: emulated, by VULKAN_KERNEL_COOP_F16 and after, or NULL: the backend's own. */
 typedef struct TestCoop {
   TestKernels kernels;
   const TestCode *emulated;
-  uint32_t widths_f16, widths_i8;           /* rows of x that can be taken at once: 8 and 16, as bits */
-  VulkanPipeline made[TEST_COOP_PIPELINES]; /* emulated ones */
-  uint32_t made_count;
+  uint32_t widths_f16, widths_i8; /* rows of x that can be taken at once: 8 and 16, as bits */
 } TestCoop;
 
 /* Whether rows as many as the case's can be taken. */
 bool test_coop_takes(const TestCoop *coop, const TestCoopCase *with);
-void test_coop_close(TestCoop *coop); /* the emulated pipelines; before the kernels */
+/* Puts a kernel among the device's pipelines when it is emulated: they give it out instead of the backend's own. */
+void test_coop_pipeline(TestCoop *coop, int kernel, const uint32_t *constants, uint32_t count);
 
 /* What a product reads of x. The caller closes it. */
 typedef struct TestPrepared {

@@ -1,5 +1,6 @@
 /* The kernels for matrix units, with matrix units emulated on shared memory; and the parts that they multiply. */
 #include "coop_cases.h"
+#include "coop_steps.h"
 
 #include "coop_f16_emulated.h"
 #include "coop_i8_emulated.h"
@@ -11,7 +12,6 @@ int main(void) {
       {MODULE_coop_f16_emulated}, {MODULE_coop_q8_emulated}, {MODULE_coop_q4_emulated}, {MODULE_coop_i8_emulated}};
   static TestCoop coop = {.emulated = emulated, .widths_f16 = 8 | 16, .widths_i8 = 8 | 16};
   test_kernels_open(&coop.kernels);
-  const int failed = test_coop_run(&coop, "coop");
-  test_coop_close(&coop);
+  const int failed = test_coop_run(&coop, "coop") + test_coop_steps_run(&coop, "coop_steps");
   return test_kernels_close(&coop.kernels) ? failed : 1;
 }

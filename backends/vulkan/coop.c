@@ -1,0 +1,204 @@
+#include "coop.h"
+
+#include "product.h"
+
+/* A matrix's kernel, and the bits of a weight as it is stored. */
+typedef struct Form {
+  int kernel;
+  uint32_t bits;
+} Form;
+
+enum {
+  LANES = 32,
+  TILE_ROWS = 16,
+  FEW_ROWS = 8,
+  MANY_ROWS = 16,
+  ENOUGH_GROUPS = 640, /* workgroups that keep a large device busy */
+  FEWEST_ROUNDS = 4,   /* of a workgroup: fewer do not pay for its beginning and end */
+  SUM_THREADS = 256,
+  PARTS_THREADS = 64,
+  EXACT_PARTS = 3
+};
+
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+static Form form_of(const DflashModel *model, const VulkanMatrix *matrix) {
+  if (matrix->storage == DFLASH_STORAGE_F16) return (Form){VULKAN_KERNEL_COOP_F16, 16};
+  if (matrix->storage == DFLASH_STORAGE_Q8_2F) return (Form){VULKAN_KERNEL_COOP_Q8, 8};
+  if (model->profile == DFLASH_PROFILE_I8) return (Form){VULKAN_KERNEL_COOP_I8, 4};
+  return (Form){VULKAN_KERNEL_COOP_Q4, 4};
+}
+
+int vulkan_coop_kernel(const DflashModel *model, const VulkanMatrix *matrix) { return form_of(model, matrix).kernel; }
+
+static uint32_t rows_of_x(const DflashModel *model) { return model->geometry.block <= FEW_ROWS ? FEW_ROWS : MANY_ROWS; }
+
+bool vulkan_coop_takes(const DflashModel *model, const VulkanMatrix *matrix) {
+  const VulkanTraits *traits = &model->device.traits;
+  if (matrix->storage != DFLASH_STORAGE_F16 && matrix->storage != DFLASH_STORAGE_Q8_2F &&
+      matrix->storage != DFLASH_STORAGE_Q4TP)
+    return false;
+  const int kernel = vulkan_coop_kernel(model, matrix);
+  const uint32_t widths = kernel == VULKAN_KERNEL_COOP_I8 ? traits->coop_i8 : traits->coop_f16;
+  const VulkanCoopTile tile = vulkan_coop_tile(model, matrix);
+  return (widths & tile.rows) != 0 && vulkan_coop_shared(&tile, kernel) <= traits->shared_bytes;
+}
+
+/* Rows of the matrix that a workgroup takes. */
+static uint32_t group_rows(const VulkanCoopTile *tile) {
+  return TILE_ROWS * tile->tiles * (tile->threads / LANES / tile->slices);
+}
+
+/* The arrays of coop.glsl, and of coop_i8.comp. */
+uint64_t vulkan_coop_shared(const VulkanCoopTile *tile, int kernel) {
+  const bool int8 = kernel == VULKAN_KERNEL_COOP_I8, ladder = int8 || kernel == VULKAN_KERNEL_COOP_Q4;
+  const uint32_t units = tile->step / (int8 ? 16 : 8), groups = tile->step / 32;
+  const uint64_t band = (uint64_t)TILE_ROWS * tile->tiles, subgroups = tile->threads / LANES;
+  uint64_t bytes = 16 * subgroups * band * (units | 1);
+  bytes += 16 * (uint64_t)tile->slices * tile->rows * ((tile->parts * units) | 1);
+  if (ladder) bytes += 4 * (9 * (uint64_t)group_rows(tile) + subgroups * groups * band);
+  if (int8) bytes += 4 * (uint64_t)tile->slices * groups * tile->rows;
+  return bytes;
+}
+
+/* The more parts of x, the more rows of the matrix share what a workgroup reads of it; fewer, where shared memory is
+ * short. */
+VulkanCoopTile vulkan_coop_tile(const DflashModel *model, const VulkanMatrix *matrix) {
+  const int kernel = vulkan_coop_kernel(model, matrix);
+  const bool exact = model->profile != DFLASH_PROFILE_F16 && kernel != VULKAN_KERNEL_COOP_I8;
+  VulkanCoopTile tile = {.threads = exact ? 6 * LANES : 4 * LANES,
+                         .rows = rows_of_x(model),
+                         .tiles = 2,
+                         .slices = 1,
+                         .step = 64,
+                         .depth = 2,
+                         .parts = exact ? EXACT_PARTS : 1};
+  while (tile.threads > LANES && vulkan_coop_shared(&tile, kernel) > model->device.traits.shared_bytes)
+    tile.threads -= LANES;
+  return tile;
+}
+
+static int64_t rounds_of(const VulkanCoopTile *tile, const VulkanMatrix *matrix) {
+  return ceil_div(matrix->cols, (int64_t)tile->step * tile->slices);
+}
+
+static int64_t rounds_of_split(const VulkanCoopTile *tile, const VulkanMatrix *matrix, uint32_t most) {
+  const int64_t rounds = rounds_of(tile, matrix);
+  int64_t splits = ceil_div(ENOUGH_GROUPS, ceil_div(matrix->rows, group_rows(tile)));
+  if (splits > most) splits = most;
+  const int64_t each = splits > 0 ? ceil_div(rounds, splits) : rounds;
+  return each < FEWEST_ROUNDS ? FEWEST_ROUNDS : each;
+}
+
+uint32_t vulkan_coop_splits(const VulkanCoopTile *tile, const VulkanMatrix *matrix, uint32_t most) {
+  return (uint32_t)ceil_div(rounds_of(tile, matrix), rounds_of_split(tile, matrix, most));
+}
+
+uint64_t vulkan_coop_parts_bytes(const VulkanMatrix *matrix, int64_t rows) {
+  return (uint64_t)(rows * EXACT_PARTS * ceil_div(matrix->cols, 8)) * 16;
+}
+
+uint64_t vulkan_coop_found_bytes(const DflashModel *model, const VulkanMatrix *matrix, int64_t rows, uint32_t most) {
+  const VulkanCoopTile tile = vulkan_coop_tile(model, matrix);
+  const uint32_t splits = vulkan_coop_splits(&tile, matrix, most);
+  return splits == 1 ? 0 : (uint64_t)(splits * rows * matrix->rows) * 4;
+}
+
+/* A product under way. */
+typedef struct Coop {
+  DflashModel *model;
+  VulkanSteps *steps;
+  const VulkanProduct *product;
+  const VulkanCoopScratch *scratch;
+  Form form;
+  VulkanCoopTile tile;
+  uint32_t splits;
+} Coop;
+
+static DflashStatus add_step(const Coop *c, int kernel, const uint32_t *constants, uint32_t count,
+                             VulkanDispatch dispatch, DflashError *error) {
+  dispatch.stage = c->product->stage;
+  dispatch.layer = c->product->layer;
+  return vulkan_steps_kernel(c->model, c->steps, kernel, constants, count, &dispatch, error);
+}
+
+static DflashStatus make_parts(const Coop *c, DflashError *error) {
+  const VulkanProduct *p = c->product;
+  const VulkanMatrix *matrix = p->matrix;
+  const PartsPush push = {(uint32_t)p->rows, (uint32_t)matrix->cols, (uint32_t)p->x_first, (uint32_t)p->x_stride,
+                          matrix->storage == DFLASH_STORAGE_Q8_2F};
+  const DflashStatus status = vulkan_steps_largest(c->model, c->steps, p, error);
+  if (status) return status;
+  const VulkanRange ranges[] = {p->x, matrix->columns, p->largest, c->scratch->parts, c->scratch->factors};
+  const uint32_t constants[] = {c->tile.parts, c->form.bits};
+  return add_step(c, VULKAN_KERNEL_PARTS, constants, 2,
+                  (VulkanDispatch){.ranges = ranges,
+                                   .push = &push,
+                                   .groups = {(uint32_t)ceil_div(matrix->cols, 8 * PARTS_THREADS), push.rows, 1}},
+                  error);
+}
+
+static DflashStatus prepare(const Coop *c, DflashError *error) {
+  if (c->product->prepared) return DFLASH_OK;
+  if (c->form.kernel != VULKAN_KERNEL_COOP_I8) return make_parts(c, error);
+  return vulkan_steps_quantise(c->model, c->steps, c->product, error);
+}
+
+/* The first out_rows rows of a part: into y, or one split after the other into `found`. */
+static DflashStatus multiply(const Coop *c, const VulkanPart *part, int64_t out_rows, DflashError *error) {
+  const VulkanProduct *p = c->product;
+  const VulkanCoopTile *tile = &c->tile;
+  const bool split = c->splits > 1, int8 = c->form.kernel == VULKAN_KERNEL_COOP_I8;
+  const CoopPush push = {.rows = (uint32_t)p->rows,
+                         .cols = (uint32_t)p->matrix->cols,
+                         .out_rows = (uint32_t)out_rows,
+                         .out_first = (uint32_t)part->first,
+                         .pitch = p->matrix->pitch,
+                         .code_pitch = p->matrix->code_pitch,
+                         .y_first = split ? 0 : (uint32_t)p->y_first,
+                         .y_stride = (uint32_t)(split ? p->out_rows : p->y_stride),
+                         .rounds = (uint32_t)rounds_of_split(tile, p->matrix, c->scratch->most_splits),
+                         .split_stride = (uint32_t)(p->rows * p->out_rows)};
+  const VulkanRange ranges[] = {part->weights,
+                                part->scales,
+                                part->codes,
+                                int8 ? p->words : c->scratch->parts,
+                                int8 ? p->scales : c->scratch->factors,
+                                split ? c->scratch->found : p->y};
+  const uint32_t constants[] = {tile->threads, tile->rows,  tile->tiles, tile->slices,
+                                tile->step,    tile->depth, tile->parts};
+  return add_step(c, c->form.kernel, constants, 7,
+                  (VulkanDispatch){.ranges = ranges,
+                                   .push = &push,
+                                   .groups = {(uint32_t)ceil_div(out_rows, group_rows(tile)),
+                                              (uint32_t)ceil_div(p->rows, tile->rows), c->splits}},
+                  error);
+}
+
+static DflashStatus sum_splits(const Coop *c, DflashError *error) {
+  const VulkanProduct *p = c->product;
+  if (c->splits == 1) return DFLASH_OK;
+  const CoopSumPush push = {c->splits, (uint32_t)p->rows, (uint32_t)p->out_rows, (uint32_t)p->y_first,
+                            (uint32_t)p->y_stride};
+  const VulkanRange ranges[] = {c->scratch->found, p->y};
+  return add_step(c, VULKAN_KERNEL_COOP_SUM, NULL, 0,
+                  (VulkanDispatch){.ranges = ranges,
+                                   .push = &push,
+                                   .groups = {(uint32_t)ceil_div(p->out_rows, SUM_THREADS), push.rows, 1}},
+                  error);
+}
+
+DflashStatus vulkan_steps_coop_product(DflashModel *model, VulkanSteps *steps, const VulkanProduct *product,
+                                       const VulkanCoopScratch *scratch, DflashError *error) {
+  Coop c = {model, steps, product, scratch, form_of(model, product->matrix), vulkan_coop_tile(model, product->matrix),
+            0};
+  c.splits = vulkan_coop_splits(&c.tile, product->matrix, scratch->most_splits);
+  DflashStatus status = prepare(&c, error);
+  for (uint32_t i = 0; i < product->matrix->part_count && !status; i++) {
+    const VulkanPart *part = &product->matrix->parts[i];
+    const int64_t left = product->out_rows - part->first;
+    if (left <= 0) break;
+    status = multiply(&c, part, left < part->rows ? left : part->rows, error);
+  }
+  return status ? status : sum_splits(&c, error);
+}

@@ -1,0 +1,18 @@
+/* The kernels for matrix units on the device's own ones. Skipped where it has none. */
+#include "coop_cases.h"
+#include "coop_steps.h"
+
+#include <stdio.h>
+
+int main(void) {
+  static TestCoop coop;
+  test_kernels_open(&coop.kernels);
+  coop.widths_f16 = coop.kernels.device.traits.coop_f16;
+  coop.widths_i8 = coop.kernels.device.traits.coop_i8;
+  if (!coop.widths_f16 && !coop.widths_i8) {
+    fprintf(stderr, "%s has no matrix units that the kernels can use\n", coop.kernels.device.traits.name);
+    return test_kernels_close(&coop.kernels) ? TEST_SKIPPED : 1;
+  }
+  const int failed = test_coop_run(&coop, "coop_device") + test_coop_steps_run(&coop, "coop_device_steps");
+  return test_kernels_close(&coop.kernels) ? failed : 1;
+}
