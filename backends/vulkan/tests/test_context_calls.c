@@ -118,7 +118,7 @@ static int check_long(DflashSequence *all, int64_t rows) {
   int moves = 0;
   for (int64_t end = 0; end + rows <= LONGEST; end += rows) {
     const int64_t base = s->held[1].base;
-    const VkBuffer buffer = s->held[1].k.buffer;
+    VkBuffer buffer = s->held[1].k.buffer;
     push_ok(s, end, rows, 1);
     const uint64_t generation = s->generation;
     test_ok(vulkan_settle(s, &error), &error);
