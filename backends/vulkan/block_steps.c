@@ -195,7 +195,8 @@ static void mlp_layer(Build *b, const VulkanLayer *l, int64_t layer) {
   products(b, t->conv, gate_up, 2);
   for (int i = 0; i < 2; i++) keep(b, gate_up[i].stage, layer, gate_up[i].y);
   const ActPush push = {(uint32_t)elements};
-  KERNEL(b, ACT, DFLASH_STAGE_MLP_ACT, layer, &push, ceil_div(elements, 256), 1, t->gate, t->up, t->act);
+  const uint32_t most = b->model->device.traits.max_groups[0], groups = ceil_div(elements, 256);
+  KERNEL(b, ACT, DFLASH_STAGE_MLP_ACT, layer, &push, groups < most ? groups : most, 1, t->gate, t->up, t->act);
   keep(b, DFLASH_STAGE_MLP_ACT, layer, t->act);
   product(b, &l->down, t->act, t->down, DFLASH_STAGE_MLP_DOWN, layer);
   out(b, t->down, l->mlp_base, last ? b->model->norm : b->model->layers[layer + 1].input_norm, DFLASH_STAGE_MLP_OUT,

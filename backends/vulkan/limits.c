@@ -51,7 +51,6 @@ static DflashStatus check_groups(const DflashGeometry *g, const VulkanTraits *tr
     int axis;
   } dispatches[] = {
       {"heads", heads, 0},
-      {"block * intermediate / 256", product((const int64_t[4]){g->block, g->intermediate}) / 256 + 1, 0},
       {"hidden / 256", g->hidden / 256 + 1, 0},
       {"the taps' count * hidden / 128", dflash_geometry_tap_width(g) / 128 + 1, 0},
       {"the vocabulary's chunks", g->vocab / VULKAN_TOP_CHUNK + 1, 0},
