@@ -7,9 +7,8 @@
 
 const char vulkan_options_text[] =
     "validation=on|off (off), dot=auto|on|off (auto), keep=window|all (window), splits=N of the context (0: by the "
-    "device), statistics=on|off (off), assume=binding|allocation|shared|threads|groups|stamps|dot|memory:N[K|M|G],... "
-    "of a device that offers less "
-    "(nothing), skip-barrier=N (0: none), fail=N[:memory|lost|timeout] (0: none)";
+    "device), statistics=on|off (off), assume=KEY:N[K|M|G],... of a device that offers less (nothing), "
+    "skip-barrier=N (0: none), fail=N[:memory|lost|timeout] (0: none)";
 
 enum { MOST_SPLITS = VULKAN_MAX_PARTS - 1 };
 
