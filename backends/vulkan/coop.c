@@ -5,7 +5,7 @@
 /* A matrix's kernel, and the bits of a weight as it is stored. */
 typedef struct Form {
   int kernel;
-  uint32_t bits;
+  uint32_t bits, direct; /* direct: as coop_direct of the model, for kernels that there are two of */
 } Form;
 
 enum {
@@ -23,10 +23,12 @@ enum {
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 static Form form_of(const DflashModel *model, const VulkanMatrix *matrix) {
-  if (matrix->storage == DFLASH_STORAGE_F16) return (Form){VULKAN_KERNEL_COOP_F16, 16};
-  if (matrix->storage == DFLASH_STORAGE_Q8_2F) return (Form){VULKAN_KERNEL_COOP_Q8, 8};
-  if (model->profile == DFLASH_PROFILE_I8) return (Form){VULKAN_KERNEL_COOP_I8, 4};
-  return (Form){VULKAN_KERNEL_COOP_Q4, 4};
+  const bool direct = model->coop_direct;
+  if (matrix->storage == DFLASH_STORAGE_F16) return (Form){VULKAN_KERNEL_COOP_F16, 16, false};
+  if (matrix->storage == DFLASH_STORAGE_Q8_2F)
+    return (Form){direct ? VULKAN_KERNEL_COOP_Q8_DIRECT : VULKAN_KERNEL_COOP_Q8, 8, direct};
+  if (model->profile == DFLASH_PROFILE_I8) return (Form){VULKAN_KERNEL_COOP_I8, 4, false};
+  return (Form){direct ? VULKAN_KERNEL_COOP_Q4_DIRECT : VULKAN_KERNEL_COOP_Q4, 4, direct};
 }
 
 int vulkan_coop_kernel(const DflashModel *model, const VulkanMatrix *matrix) { return form_of(model, matrix).kernel; }
@@ -51,12 +53,17 @@ static uint32_t group_rows(const VulkanCoopTile *tile) {
 
 /* The arrays of coop.glsl, and of coop_i8.comp. */
 uint64_t vulkan_coop_shared(const VulkanCoopTile *tile, int kernel) {
-  const bool int8 = kernel == VULKAN_KERNEL_COOP_I8, ladder = int8 || kernel == VULKAN_KERNEL_COOP_Q4;
+  const bool int8 = kernel == VULKAN_KERNEL_COOP_I8;
+  const bool ladder = int8 || kernel == VULKAN_KERNEL_COOP_Q4 || kernel == VULKAN_KERNEL_COOP_Q4_DIRECT;
   const uint32_t units = tile->step / (int8 ? 16 : 8), groups = tile->step / 32;
-  const uint64_t band = (uint64_t)TILE_ROWS * tile->tiles, subgroups = tile->threads / LANES;
-  uint64_t bytes = 16 * subgroups * band * (units | 1);
+  uint32_t pieces = units; /* of 16 bytes that a step takes of a row of the matrix */
+  if (kernel == VULKAN_KERNEL_COOP_Q4_DIRECT) pieces = groups;
+  if (kernel == VULKAN_KERNEL_COOP_Q8_DIRECT) pieces = tile->step / 16;
+  const uint64_t subgroups = tile->threads / LANES, tiles = subgroups * tile->tiles;
+  const uint64_t weights = TILE_ROWS * (pieces | 1), sums = 4 * tile->rows;
+  uint64_t bytes = 16 * tiles * (weights > sums ? weights : sums);
   bytes += 16 * (uint64_t)tile->slices * tile->rows * ((tile->parts * units) | 1);
-  if (ladder) bytes += 4 * (9 * (uint64_t)group_rows(tile) + subgroups * groups * band);
+  if (ladder) bytes += 4 * (9 * (uint64_t)group_rows(tile) + TILE_ROWS * tiles * groups);
   if (int8) bytes += 4 * (uint64_t)tile->slices * groups * tile->rows;
   return bytes;
 }
@@ -66,7 +73,8 @@ uint64_t vulkan_coop_shared(const VulkanCoopTile *tile, int kernel) {
 VulkanCoopTile vulkan_coop_tile(const DflashModel *model, const VulkanMatrix *matrix) {
   const int kernel = vulkan_coop_kernel(model, matrix);
   const bool exact = model->profile != DFLASH_PROFILE_F16 && kernel != VULKAN_KERNEL_COOP_I8;
-  VulkanCoopTile tile = {.threads = exact ? 6 * LANES : 4 * LANES,
+  const uint32_t subgroups = !exact ? 4 : form_of(model, matrix).direct ? 8 : 6;
+  VulkanCoopTile tile = {.threads = subgroups * LANES,
                          .rows = rows_of_x(model),
                          .tiles = 2,
                          .slices = 1,
@@ -95,7 +103,7 @@ uint32_t vulkan_coop_splits(const VulkanCoopTile *tile, const VulkanMatrix *matr
 }
 
 uint64_t vulkan_coop_parts_bytes(const VulkanMatrix *matrix, int64_t rows) {
-  return (uint64_t)(rows * EXACT_PARTS * ceil_div(matrix->cols, 8)) * 16;
+  return (uint64_t)(rows * EXACT_PARTS * 2 * ceil_div(matrix->cols, 16)) * 16;
 }
 
 uint64_t vulkan_coop_found_bytes(const DflashModel *model, const VulkanMatrix *matrix, int64_t rows, uint32_t most) {
@@ -130,8 +138,8 @@ static DflashStatus make_parts(const Coop *c, DflashError *error) {
   const DflashStatus status = vulkan_steps_largest(c->model, c->steps, p, error);
   if (status) return status;
   const VulkanRange ranges[] = {p->x, matrix->columns, p->largest, c->scratch->parts, c->scratch->factors};
-  const uint32_t constants[] = {c->tile.parts, c->form.bits};
-  return add_step(c, VULKAN_KERNEL_PARTS, constants, 2,
+  const uint32_t constants[] = {c->tile.parts, c->form.bits, c->form.direct};
+  return add_step(c, VULKAN_KERNEL_PARTS, constants, 3,
                   (VulkanDispatch){.ranges = ranges,
                                    .push = &push,
                                    .groups = {(uint32_t)ceil_div(matrix->cols, 8 * PARTS_THREADS), push.rows, 1}},

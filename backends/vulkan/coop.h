@@ -9,6 +9,14 @@ typedef struct VulkanCoopTile {
   uint32_t threads, rows, tiles, slices, step, depth, parts;
 } VulkanCoopTile;
 
+/* Asks the device where the elements of a matrix are: *direct is what a model's coop_direct is set to, false where
+ * there are no matrix units. Runs a kernel and waits for it. */
+DflashStatus vulkan_coop_probe(VulkanDevice *device, VulkanPipelines *pipelines, bool *direct, DflashError *error);
+/* Whether they are as the direct kernels expect: places[lane][n], n below VULKAN_COOP_HELD, as coop_probe.comp finds
+ * them. */
+enum { VULKAN_COOP_HELD = 8 };
+bool vulkan_coop_places_fit(const uint32_t *places);
+
 /* Whether the device's matrix units take this matrix in the model's profile. */
 bool vulkan_coop_takes(const DflashModel *model, const VulkanMatrix *matrix);
 /* For a matrix that they take. Nothing here depends on the rows of a call. */

@@ -49,14 +49,20 @@ enum { VULKAN_MAX_BINDINGS = 10, VULKAN_MAX_CONSTANTS = 7, VULKAN_PUSH_BYTES = 6
  * thread */
 /* Products on matrix units, coop.h:
  *
- * parts: 0 x; 1 columns; 2 largest; 3 parts uvec4[rows][P][ceil(cols / 8)]: eight f16 each, in the order in which the
- *   product decodes eight columns; 4 factors float[rows][2]: both together undo the power of two
- *   constants: 0 P, 1 (profile f16) or 3; 1 bits of a stored weight: 4, 8 or 16; groups: ceil(cols / 512), rows
- * coop_*: 0 weights, 1 scales, 2 codes as above; 3 parts; 4 factors; 5 y; coop_i8: 3 words; 4 scales of x
- *   constants: 0 threads, 32 a subgroup; 1 rows of x a workgroup takes: 8 or 16; 2 tiles of 16 rows of w a subgroup
- *   takes; 3 slices of the columns (subgroups / slices is the number of bands of rows); 4 columns of a step; 5 steps of
- *   weights in flight; 6 P
- *   groups: ceil(out_rows / (16 * tiles * bands)), ceil(rows / constant 1), splits
+ * parts: 0 x; 1 columns; 2 largest; 3 parts uvec4[rows][P][2 * ceil(cols / 16)]: eight f16 each, in the order in which
+ * the product decodes columns; 4 factors float[rows][2]: both together undo the power of two. Constants: 0 P, 1
+ * (profile f16) or 3; 1 bits of a stored weight: 4, 8 or 16; 2 whether a direct kernel reads them. Groups: ceil(cols /
+ * 512), rows
+ *
+ * coop_*: 0 weights, 1 scales, 2 codes as above; 3 parts; 4 factors; 5 y; coop_i8: 3 words; 4 scales of x. Constants: 0
+ * threads, 32 a subgroup; 1 rows of x a workgroup takes: 8 or 16; 2 tiles of 16 rows of w a subgroup takes; 3 slices of
+ * the columns (subgroups / slices is the number of bands of rows); 4 columns of a step; 5 steps of weights in flight; 6
+ * P. Groups: ceil(out_rows / (16 * tiles * bands)), ceil(rows / constant 1), splits
+ *
+ * coop_*_direct: the same, decoding into registers; only where coop_probe finds the places of elements as they expect
+ *
+ * coop_probe: 0 places uint[32][count] (coop_probe.comp); groups 1; push count = elements of a thread
+ *
  * coop_sum: 0 found float[splits][rows][out_rows]; 1 y; groups ceil(out_rows / 256), rows */
 #define VULKAN_KERNELS(X)                                 \
   X(MATRIX_F32, matrix_f32, 6, 1u << 5, MatrixPush)       \
@@ -78,6 +84,9 @@ enum { VULKAN_MAX_BINDINGS = 10, VULKAN_MAX_CONSTANTS = 7, VULKAN_PUSH_BYTES = 6
   X(COOP_Q8, coop_q8, 6, 1u << 5, CoopPush)               \
   X(COOP_Q4, coop_q4, 6, 1u << 5, CoopPush)               \
   X(COOP_I8, coop_i8, 6, 1u << 5, CoopPush)               \
+  X(COOP_Q8_DIRECT, coop_q8_direct, 6, 1u << 5, CoopPush) \
+  X(COOP_Q4_DIRECT, coop_q4_direct, 6, 1u << 5, CoopPush) \
+  X(COOP_PROBE, coop_probe, 1, 1u << 0, MeasurePush)      \
   X(COOP_SUM, coop_sum, 2, 1u << 1, CoopSumPush)          \
   X(NORM, norm, 3, 1u << 2, NormPush)                     \
   X(OUT, out, 6, 1u << 0 | 1u << 5, OutPush)              \

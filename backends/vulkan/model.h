@@ -50,6 +50,7 @@ struct DflashModel {
   VulkanOptions options;
   DflashGeometry geometry;
   int32_t profile;
+  bool coop_direct; /* matrix units hold elements as the direct kernels expect (coop.h) */
   VulkanPipelines pipelines;
   VulkanArena arena;
   VulkanRange inv_freq, hidden_norm, norm;

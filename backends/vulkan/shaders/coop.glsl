@@ -22,20 +22,25 @@ layout(constant_id = 6) const uint PARTS = 3;  // f16 parts of an element of x (
 
 const uint THREADS = gl_WorkGroupSize.x, SUBGROUPS = THREADS / 32, BANDS = SUBGROUPS / SLICES, BAND = 16 * TILES;
 
-// UNIT: columns in 16 bytes of an area. Strides are odd: 16 rows of an area begin in all banks.
-const uint UNITS = STEP / UNIT;
-const uint W_STRIDE = UNITS | 1, X_STRIDE = (PARTS * UNITS) | 1;
+// UNIT: columns in 16 bytes of x's area, PIECE: in 16 bytes of w. Strides are odd: rows of an area begin in all banks.
+const uint UNITS = STEP / UNIT, PIECES = STEP / PIECE;
+#ifdef DIRECT // w's area holds pieces as they are stored
+const uint W_STRIDE = PIECES | 1;
+#else
+const uint W_STRIDE = UNITS | 1;
+#endif
+const uint X_STRIDE = (PARTS * UNITS) | 1, W_AREA = 16 * W_STRIDE, SUMS_AREA = 4 * ROWS; // of a tile
 
 layout(set = 0, binding = 0) readonly buffer Weights { uvec4 weights[]; };
 layout(set = 0, binding = 5) writeonly buffer Output { float y[]; };
 
-shared uvec4 w_area[SUBGROUPS * BAND * W_STRIDE]; // decoded weights of a subgroup's step; at the end its sums
+// The weights of a subgroup's step; at the end its sums.
+shared uvec4 w_area[SUBGROUPS * TILES * (W_AREA > SUMS_AREA ? W_AREA : SUMS_AREA)];
 shared uvec4 x_area[SLICES * ROWS * X_STRIDE];    // a slice's step of x
 
 #include "coop_ops.glsl"
 
-// PIECE: columns in 16 bytes of w.
-const uint PIECES = STEP / PIECE, LOADS = (BAND * PIECES + LANES - 1) / LANES;
+const uint LOADS = (BAND * PIECES + LANES - 1) / LANES;
 const uint X_UNITS = ROWS * PARTS * UNITS, X_LOADS = (X_UNITS + LANES * BANDS - 1) / (LANES * BANDS);
 
 uint lane, subgroup, slice, band; // the thread's place

@@ -22,6 +22,21 @@ const uint LANES = 32;
 // Row i of a, and column j of b, begin at at + stride * i, at + stride * j.
 #define LOAD_A(a, at, stride) coopMatLoad(a, w_area, at, stride, gl_CooperativeMatrixLayoutRowMajor)
 #define LOAD_B(b, at, stride) coopMatLoad(b, x_area, at, stride, gl_CooperativeMatrixLayoutColumnMajor)
+#ifdef DIRECT
+// The elements that a thread holds, as pairs of neighbouring columns. Thread 4 g + t: of row g columns 2 t and 2 t + 8, of
+// row g + 8 the same. coop_probe.comp asks the device whether this is so.
+#define SET_A(a, low, low_under, high, high_under) \
+  SET_PAIR(a, 0, low)                              \
+  SET_PAIR(a, 2, low_under)                        \
+  SET_PAIR(a, 4, high)                             \
+  SET_PAIR(a, 6, high_under)
+#define SET_PAIR(a, n, pair)        \
+  {                                 \
+    f16vec2 v = unpackFloat2x16(pair); \
+    a[n] = v.x;                     \
+    a[n + 1] = v.y;                 \
+  }
+#endif
 #define MULTIPLY_ADD(a, b, c) c = coopMatMulAdd(a, b, c)
 // Declares sums: the compiler refuses the same as an assignment.
 #define CONVERT(sums, products) Sums sums = Sums(products)
@@ -46,7 +61,12 @@ uint scale_add(uint pair, float factor, float number) {
 
 const uint HELD = ROWS / 2; // elements of sums that a thread holds: lane + 32 * n is element (i, j) = 16 * j + i
 
+#ifdef DIRECT
+#define FragmentA uvec4
+shared uint a_area[SUBGROUPS * 128]; // what the threads of a subgroup hold of a: 16 rows of 8 pairs
+#else
 #define FragmentA uvec2
+#endif
 #define FragmentB uvec2
 #ifdef INT8
 #define Products int[HELD]
@@ -89,12 +109,35 @@ float add_words(uint a, uint b, float sum) {
 }
 #endif
 
+#ifdef DIRECT
+#define SET_A(a, low, low_under, high, high_under) a = uvec4(low, low_under, high, high_under)
+
+void share_a(uvec4 a) {
+  const uint at = this_subgroup() * 128 + this_lane() / 4 * 8 + this_lane() % 4;
+  barrier();
+  a_area[at] = a.x;
+  a_area[at + 64] = a.y;
+  a_area[at + 4] = a.z;
+  a_area[at + 68] = a.w;
+  barrier();
+}
+
+#define SHARE_A(a) share_a(a);
+#define WORD_OF_A(a, n, word) a_area[this_subgroup() * 128 + held_row(n) * 8 + word]
+#else
+#define SHARE_A(a)
+#define WORD_OF_A(a, n, word) w_area[(a).x + (a).y * held_row(n) + word / 4][word % 4]
+#endif
+
 // A row of a, and a column of b, are two pieces of 16 bytes.
-#define MULTIPLY_ADD(a, b, c)                                                        \
-  EACH(n, HELD)                                                                      \
-    EACH(word, 8)                                                                    \
-      c[n] = add_words(w_area[(a).x + (a).y * held_row(n) + word / 4][word % 4],     \
-                       x_area[(b).x + (b).y * held_column(n) + word / 4][word % 4], c[n])
+#define MULTIPLY_ADD(a, b, c)                                 \
+  {                                                           \
+    SHARE_A(a)                                                \
+    EACH(n, HELD)                                             \
+      EACH(word, 8)                                           \
+        c[n] = add_words(WORD_OF_A(a, n, word),               \
+                         x_area[(b).x + (b).y * held_column(n) + word / 4][word % 4], c[n]); \
+  }
 #define STORE_SUMS(sums, at) \
   EACH(n, HELD)              \
     w_area[(at) + 4 * held_column(n) + held_row(n) / 4][held_row(n) % 4] = floatBitsToUint(sums[n])

@@ -19,7 +19,8 @@
 
 layout(local_size_x = 64) in;
 layout(constant_id = 0) const uint PARTS = 3; // 1 or 3
-layout(constant_id = 1) const uint BITS = 4;  // of a stored weight: its kernel wants columns in an order of its own
+layout(constant_id = 1) const uint BITS = 4;  // of a stored weight: its kernel wants columns in an order of its own,
+layout(constant_id = 2) const uint DIRECT = 0; // and another one when it decodes into registers
 
 layout(set = 0, binding = 0) readonly buffer Input { float x[]; };
 layout(set = 0, binding = 1) readonly buffer Columns { float columns[]; };
@@ -70,22 +71,24 @@ uint take_half(inout float rest) {
   return sign | half_bits;
 }
 
-// The column, of eight neighbours, that stands at place p: the order in which the kernels decode weights.
-uint column_at(uint p) {
-  if (BITS == 4) return p / 2 + 4 * (p % 2);
-  if (BITS == 8) return p / 4 * 4 + p / 2 % 2 + 2 * (p % 2);
-  return p;
+// The column at place p of a unit of eight: the order in which the kernels decode weights.
+uint column_at(uint unit, uint p) {
+  if (BITS == 4 && DIRECT == 1) return unit / 4 * 32 + 8 * (p / 2) + 4 * (p % 2) + unit % 4;
+  if (BITS == 4) return unit * 8 + p / 2 + 4 * (p % 2);
+  if (BITS == 8 && DIRECT == 1) return unit / 2 * 16 + 4 * (p / 2) + 2 * (p % 2) + unit % 2;
+  if (BITS == 8) return unit * 8 + p / 4 * 4 + p / 2 % 2 + 2 * (p % 2);
+  return unit * 8 + p;
 }
 
 void main() {
   const uint row = gl_WorkGroupID.y, unit = gl_WorkGroupID.x * 64 + gl_LocalInvocationIndex;
-  const uint units = (push.cols + 7) / 8;
+  const uint units = (push.cols + 15) / 16 * 2;
   const int k = exponent_of_scale(absmax_bits(row)), first = k / 2;
   if (unit == 0) factors[row] = vec2(power_of_two(-first), power_of_two(first - k));
   if (unit >= units) return;
   uvec4 held[3] = uvec4[3](uvec4(0), uvec4(0), uvec4(0));
   for (uint p = 0; p < 8; p++) {
-    const uint col = unit * 8 + column_at(p);
+    const uint col = column_at(unit, p);
     if (col >= push.cols) continue;
     precise float value = x[(push.x_first + row) * push.x_stride + col];
     if (push.has_columns != 0) value = value * columns[col];

@@ -7,11 +7,12 @@
 
 /* At most 32 KiB of shared memory each. */
 static const TestCoopCase CASES[] = {
-    {VULKAN_KERNEL_COOP_F16, 64, 16, 2, 2, 64, 2, 3}, {VULKAN_KERNEL_COOP_F16, 32, 8, 1, 1, 128, 1, 1},
-    {VULKAN_KERNEL_COOP_Q8, 128, 8, 1, 1, 96, 3, 3},  {VULKAN_KERNEL_COOP_Q8, 128, 16, 1, 2, 32, 2, 1},
-    {VULKAN_KERNEL_COOP_Q4, 64, 8, 2, 1, 64, 2, 3},   {VULKAN_KERNEL_COOP_Q4, 128, 8, 1, 4, 64, 2, 3},
-    {VULKAN_KERNEL_COOP_Q4, 32, 16, 4, 1, 32, 1, 1},  {VULKAN_KERNEL_COOP_I8, 64, 8, 2, 1, 64, 2, 1},
-    {VULKAN_KERNEL_COOP_I8, 128, 16, 1, 2, 32, 3, 1},
+    {VULKAN_KERNEL_COOP_F16, 64, 16, 2, 2, 64, 2, 3},       {VULKAN_KERNEL_COOP_F16, 32, 8, 1, 1, 128, 1, 1},
+    {VULKAN_KERNEL_COOP_Q8, 128, 8, 1, 1, 96, 3, 3},        {VULKAN_KERNEL_COOP_Q8, 128, 16, 1, 2, 32, 2, 1},
+    {VULKAN_KERNEL_COOP_Q4, 64, 8, 2, 1, 64, 2, 3},         {VULKAN_KERNEL_COOP_Q4, 128, 8, 1, 4, 64, 2, 3},
+    {VULKAN_KERNEL_COOP_Q4, 32, 16, 4, 1, 32, 1, 1},        {VULKAN_KERNEL_COOP_Q8_DIRECT, 64, 8, 2, 2, 96, 2, 3},
+    {VULKAN_KERNEL_COOP_Q4_DIRECT, 128, 8, 2, 1, 64, 2, 3}, {VULKAN_KERNEL_COOP_Q4_DIRECT, 64, 16, 1, 2, 96, 3, 1},
+    {VULKAN_KERNEL_COOP_I8, 64, 8, 2, 1, 64, 2, 1},         {VULKAN_KERNEL_COOP_I8, 128, 16, 1, 2, 32, 3, 1},
 };
 
 typedef struct Shape {
@@ -32,7 +33,8 @@ static const Shape SHAPES[] = {{1, 16, 32, 1},    {3, 65, 352, 1}, {8, 32, 544, 
 
 static int32_t storage_of(const TestCoopCase *with) {
   if (with->kernel == VULKAN_KERNEL_COOP_F16) return DFLASH_STORAGE_F16;
-  return with->kernel == VULKAN_KERNEL_COOP_Q8 ? DFLASH_STORAGE_Q8_2F : DFLASH_STORAGE_Q4TP;
+  const bool bytes = with->kernel == VULKAN_KERNEL_COOP_Q8 || with->kernel == VULKAN_KERNEL_COOP_Q8_DIRECT;
+  return bytes ? DFLASH_STORAGE_Q8_2F : DFLASH_STORAGE_Q4TP;
 }
 
 static uint32_t bits_of_weight(const TestCoopCase *with) {
@@ -41,7 +43,7 @@ static uint32_t bits_of_weight(const TestCoopCase *with) {
 }
 
 static void run(TestCoop *coop, TestProduct *p, const TestCoopCase *with, uint32_t splits, int64_t rows) {
-  TestPrepared prepared = test_coop_parts(coop, p, bits_of_weight(with), with->parts, rows);
+  TestPrepared prepared = test_coop_parts(coop, p, bits_of_weight(with), test_coop_is_direct(with), with->parts, rows);
   test_coop_multiply(coop, p, with, splits, rows, &prepared);
   test_prepared_close(&prepared);
 }

@@ -14,7 +14,12 @@ static uint32_t bits_of(float value) {
   return bits;
 }
 
+bool test_coop_is_direct(const TestCoopCase *with) {
+  return with->kernel == VULKAN_KERNEL_COOP_Q8_DIRECT || with->kernel == VULKAN_KERNEL_COOP_Q4_DIRECT;
+}
+
 bool test_coop_takes(const TestCoop *coop, const TestCoopCase *with) {
+  if (test_coop_is_direct(with) && !coop->direct) return false;
   return ((with->kernel == VULKAN_KERNEL_COOP_I8 ? coop->widths_i8 : coop->widths_f16) & with->rows) != 0;
 }
 
@@ -99,9 +104,10 @@ static void find_largest(const TestProduct *p) {
     }
 }
 
-TestPrepared test_coop_parts(TestCoop *coop, const TestProduct *p, uint32_t bits, uint32_t parts, int64_t rows) {
+TestPrepared test_coop_parts(TestCoop *coop, const TestProduct *p, uint32_t bits, bool direct, uint32_t parts,
+                             int64_t rows) {
   const TestMatrix *m = p->matrix;
-  const size_t units = ceil_div((size_t)m->cols, 8);
+  const size_t units = 2 * ceil_div((size_t)m->cols, 16);
   TestPrepared made = test_prepared_open((size_t)rows * parts * units * 4, 2 * (size_t)rows);
   find_largest(p);
   const PartsPush push = {(uint32_t)rows, (uint32_t)m->cols, TEST_X_FIRST, (uint32_t)p->x_stride,
@@ -112,8 +118,8 @@ TestPrepared test_coop_parts(TestCoop *coop, const TestProduct *p, uint32_t bits
                               {made.x, made.x_words * 4},
                               {made.factors, made.factor_count * 4}};
   test_launch(&coop->kernels, &(TestLaunch){.kernel = VULKAN_KERNEL_PARTS,
-                                            .constants = (const uint32_t[]){parts, bits},
-                                            .constant_count = 2,
+                                            .constants = (const uint32_t[]){parts, bits, direct},
+                                            .constant_count = 3,
                                             .arrays = arrays,
                                             .push = &push,
                                             .groups = {(uint32_t)ceil_div(units, 64), (uint32_t)rows, 1}});

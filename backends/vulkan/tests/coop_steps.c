@@ -129,7 +129,8 @@ static void check_y(const Bench *b, const float *x) {
     }
 }
 
-static void check(TestCoop *coop, int32_t profile, int32_t storage, int64_t rows, int64_t out_rows, uint32_t splits) {
+static void check(TestCoop *coop, bool direct, int32_t profile, int32_t storage, int64_t rows, int64_t out_rows,
+                  uint32_t splits) {
   enum { ROWS = 150, COLS = 1088 };
   DflashError error = {0};
   static Bench b;
@@ -139,6 +140,7 @@ static void check(TestCoop *coop, int32_t profile, int32_t storage, int64_t rows
   b.model.device.traits.coop_i8 = coop->widths_i8;
   b.model.geometry.block = 8;
   b.model.profile = profile;
+  b.model.coop_direct = direct;
   test_ok(vulkan_buffer_open(&coop->kernels.device, VULKAN_READBACK, 4 << 20, "arrays", &b.buffer, &error), &error);
   float *x = draw_x(rows, COLS);
   place_matrix(&b);
@@ -150,12 +152,18 @@ static void check(TestCoop *coop, int32_t profile, int32_t storage, int64_t rows
   test_matrix_close(&b.drawn);
 }
 
+static void check_all(TestCoop *coop, bool direct) {
+  check(coop, direct, DFLASH_PROFILE_EXACT, DFLASH_STORAGE_Q4TP, 8, 150, 1);
+  check(coop, direct, DFLASH_PROFILE_EXACT, DFLASH_STORAGE_Q4TP, 11, 101, 4);
+  check(coop, direct, DFLASH_PROFILE_EXACT, DFLASH_STORAGE_Q8_2F, 3, 48, 64);
+  check(coop, direct, DFLASH_PROFILE_F16, DFLASH_STORAGE_Q8_2F, 8, 149, 2);
+}
+
 static void test_products_are_exact(void **state) {
-  check(*state, DFLASH_PROFILE_EXACT, DFLASH_STORAGE_Q4TP, 8, 150, 1);
-  check(*state, DFLASH_PROFILE_EXACT, DFLASH_STORAGE_Q4TP, 11, 101, 4);
-  check(*state, DFLASH_PROFILE_EXACT, DFLASH_STORAGE_Q8_2F, 3, 48, 64);
-  check(*state, DFLASH_PROFILE_F16, DFLASH_STORAGE_Q8_2F, 8, 149, 2);
-  check(*state, DFLASH_PROFILE_I8, DFLASH_STORAGE_Q4TP, 9, 150, 3);
+  const TestCoop *coop = *state;
+  check_all(*state, false);
+  if (coop->direct) check_all(*state, true);
+  check(*state, false, DFLASH_PROFILE_I8, DFLASH_STORAGE_Q4TP, 9, 150, 3);
 }
 
 /* Splits of the published geometry's products: none where there are rows enough, and rounds for each. */
@@ -168,6 +176,7 @@ static void test_tiles_fit_and_splits_share_the_columns(void **state) {
   for (int32_t profile = 0; profile < CHECKED; profile++)
     for (size_t i = 0; i < sizeof SIZES / sizeof *SIZES; i++) {
       model.profile = profile;
+      model.coop_direct = i % 2;
       const VulkanMatrix matrix = {.storage = DFLASH_STORAGE_Q4TP, .rows = SIZES[i][0], .cols = SIZES[i][1]};
       const VulkanCoopTile tile = vulkan_coop_tile(&model, &matrix);
       assert_true(vulkan_coop_shared(&tile, vulkan_coop_kernel(&model, &matrix)) <= model.device.traits.shared_bytes);

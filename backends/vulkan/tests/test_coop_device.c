@@ -1,4 +1,5 @@
 /* The kernels for matrix units on the device's own ones. Skipped where it has none. */
+#include "coop.h"
 #include "coop_cases.h"
 #include "coop_steps.h"
 
@@ -13,6 +14,13 @@ int main(void) {
     fprintf(stderr, "%s has no matrix units that the kernels can use\n", coop.kernels.device.traits.name);
     return test_kernels_close(&coop.kernels) ? TEST_SKIPPED : 1;
   }
+  DflashError error = {0};
+  if (vulkan_coop_probe(&coop.kernels.device, &coop.kernels.pipelines, &coop.direct, &error) != DFLASH_OK) {
+    fprintf(stderr, "%s\n", error.message);
+    return 1;
+  }
+  fprintf(stderr, "%s: elements are %swhere the direct kernels expect them\n", coop.kernels.device.traits.name,
+          coop.direct ? "" : "not ");
   const int failed = test_coop_run(&coop, "coop_device") + test_coop_steps_run(&coop, "coop_device_steps");
   return test_kernels_close(&coop.kernels) ? failed : 1;
 }

@@ -1,6 +1,7 @@
 /* What is made of a device's answers about its matrix units. The answers are the test's own: no device is needed. */
 #include "fixture.h"
 
+#include "coop.h"
 #include "coop_device.h"
 
 #define F16 VK_COMPONENT_TYPE_FLOAT16_KHR
@@ -163,11 +164,28 @@ static void test_features_are_switched_on(void **state) {
   assert_false(features.core.shaderInt8);
 }
 
+static void test_places_must_all_be_as_expected(void **state) {
+  (void)state;
+  uint32_t places[32 * VULKAN_COOP_HELD];
+  for (uint32_t lane = 0; lane < 32; lane++)
+    for (uint32_t pair = 0; pair < 4; pair++) {
+      uint32_t *at = &places[lane * VULKAN_COOP_HELD + 2 * pair];
+      at[0] = 16 * (lane / 4 + (pair & 1 ? 8 : 0)) + 2 * (lane % 4) + (pair & 2 ? 8 : 0);
+      at[1] = at[0] + 1;
+    }
+  assert_true(vulkan_coop_places_fit(places));
+  for (uint32_t i = 0; i < 32 * VULKAN_COOP_HELD; i++) {
+    places[i] ^= 1;
+    assert_false(vulkan_coop_places_fit(places));
+    places[i] ^= 1;
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_shapes_that_kernels_use_are_found), cmocka_unit_test(test_other_shapes_are_passed_over),
       cmocka_unit_test(test_what_the_kernels_need_besides),     cmocka_unit_test(test_a_failed_list_is_an_error),
-      cmocka_unit_test(test_features_are_switched_on),
+      cmocka_unit_test(test_features_are_switched_on),          cmocka_unit_test(test_places_must_all_be_as_expected),
   };
   return cmocka_run_group_tests_name("coop_traits", tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static int64_t place_of(uint32_t bits, int64_t c) {
 }
 
 static float part_at(const TestPrepared *made, uint32_t bits, uint32_t parts, int64_t row, uint32_t part, int64_t col) {
-  const int64_t units = (COLS + 7) / 8, unit = (row * parts + part) * units + col / 8;
+  const int64_t units = (COLS + 15) / 16 * 2, unit = (row * parts + part) * units + col / 8;
   const int64_t half = unit * 8 + place_of(bits, col % 8);
   return half_value(made->x[half / 2] >> half % 2 * 16 & 0xffff);
 }
@@ -70,7 +70,7 @@ static void test_three_parts_hold_every_bit(void **state) {
   TestMatrix m = test_matrix_draw(dflash_random_stream(2, "w"), DFLASH_STORAGE_F16, 16, COLS, true);
   TestProduct p = draw(&m, 64);
   for (size_t b = 0; b < 3; b++) {
-    TestPrepared made = test_coop_parts(*state, &p, BITS[b], 3, ROWS);
+    TestPrepared made = test_coop_parts(*state, &p, BITS[b], false, 3, ROWS);
     for (int64_t row = 0; row < ROWS; row++) {
       const double largest = largest_of(&p, row);
       check_scale(&made, row, largest);
@@ -89,7 +89,7 @@ static void test_three_parts_hold_every_bit(void **state) {
 static void test_one_part_is_the_nearest_f16(void **state) {
   TestMatrix m = test_matrix_draw(dflash_random_stream(2, "w"), DFLASH_STORAGE_F16, 16, COLS, true);
   TestProduct p = draw(&m, 30);
-  TestPrepared made = test_coop_parts(*state, &p, 16, 1, ROWS);
+  TestPrepared made = test_coop_parts(*state, &p, 16, false, 1, ROWS);
   double most = 0;
   for (int64_t row = 0; row < ROWS; row++) most = fmax(most, largest_of(&p, row));
   check_scale(&made, 0, most);
@@ -112,13 +112,13 @@ static void test_one_part_is_the_nearest_f16(void **state) {
 static void test_the_column_field_is_rounded_in(void **state) {
   TestMatrix m = test_matrix_draw(dflash_random_stream(4, "w"), DFLASH_STORAGE_Q8_2F, 16, COLS, false);
   TestProduct p = draw(&m, 20);
-  TestPrepared made = test_coop_parts(*state, &p, 8, 3, 1);
+  TestPrepared made = test_coop_parts(*state, &p, 8, false, 3, 1);
   for (int64_t col = 0; col < COLS; col++) {
     volatile float x = test_product_x(&p, 0)[col];
     x *= m.columns[col];
     assert_true(held(&made, 8, 3, 0, col) == (double)x);
   }
-  for (int64_t col = COLS; col < (COLS + 7) / 8 * 8; col++)
+  for (int64_t col = COLS; col < (COLS + 15) / 16 * 16; col++)
     for (uint32_t part = 0; part < 3; part++) assert_true(part_at(&made, 8, 3, 0, part, col) == 0);
   test_prepared_close(&made);
   test_product_close(&p);
