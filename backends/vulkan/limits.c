@@ -15,15 +15,16 @@ static int64_t product(const int64_t factors[4]) {
 }
 
 /* Values of a block, or of a row of the context, that one binding shows whole. */
-static DflashStatus check_bindings(const DflashGeometry *g, const VulkanTraits *traits, DflashError *error) {
-  const int64_t drafts = g->block - 1, top = g->selector_top;
+static DflashStatus check_bindings(const DflashGeometry *g, const VulkanOptions *options, const VulkanTraits *traits,
+                                   DflashError *error) {
+  const int64_t drafts = g->block - 1, top = g->selector_top, splits = options->splits > 0 ? options->splits : 1;
   const struct {
     const char *what;
     int64_t factors[4];
   } values[] = {
       {"block * hidden", {4, g->block, g->hidden}},
       {"block * intermediate", {4, g->block, g->intermediate}},
-      {"2 * block * heads * head_dim", {8, g->block, g->heads, g->head_dim}},
+      {"(splits + 1) * block * heads * head_dim", {4 * (splits + 1), g->block, g->heads, g->head_dim}},
       {"rows of K up to the next aligned one", {4, vulkan_held_period(g, traits), g->kv_heads, g->head_dim}},
       {"block * 2 * conv_kernel * hidden / conv_group", {4, g->block, dflash_geometry_kernel_width(g)}},
       {"the taps' count * hidden", {4, dflash_geometry_tap_width(g)}},
@@ -135,7 +136,7 @@ DflashStatus vulkan_check_device(const DflashModelDesc *desc, const VulkanOption
         error, DFLASH_UNSUPPORTED,
         "vulkan: option statistics is on, and %s has no " VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME,
         traits->name);
-  DflashStatus status = check_bindings(desc->geometry, traits, error);
+  DflashStatus status = check_bindings(desc->geometry, options, traits, error);
   if (!status) status = check_groups(desc->geometry, traits, error);
   if (!status) status = check_memory(desc, traits, error);
   return status;
