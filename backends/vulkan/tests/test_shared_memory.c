@@ -1,0 +1,173 @@
+/* Shared memory of the kernels, from their SPIR-V: what the constants chosen for a device take, it has. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "attend.h"
+#include "draw.h"
+#include "fixture.h"
+#include "kernel.h"
+
+enum { LEAST_SHARED = 16384, MOST_SHARED = 32768, WORKGROUP = 4, SPEC_ID = 1, FIRST = 5 };
+
+/* Numbers of SPIR-V's instructions. */
+enum {
+  TYPE_BOOL = 20,
+  TYPE_INT = 21,
+  TYPE_FLOAT = 22,
+  TYPE_VECTOR = 23,
+  TYPE_ARRAY = 28,
+  TYPE_STRUCT = 30,
+  TYPE_POINTER = 32,
+  CONSTANT = 43,
+  SPEC_CONSTANT = 50,
+  SPEC_CONSTANT_OP = 52,
+  VARIABLE = 59,
+  DECORATE = 71
+};
+
+/* What is known of an id: the value of a constant, or the bytes of a type. */
+typedef struct Id {
+  uint64_t value, bytes;
+  int64_t spec; /* number of the constant; -1: none */
+} Id;
+
+typedef struct Reader {
+  Id *ids;
+  const uint32_t *constants;
+  uint32_t count;
+  uint64_t shared;
+} Reader;
+
+static uint64_t operate(uint32_t operation, uint64_t a, uint64_t b, uint64_t c) {
+  switch (operation) {
+  case 128: /* IAdd */
+    return a + b;
+  case 130: /* ISub */
+    return a - b;
+  case 132: /* IMul */
+    return a * b;
+  case 134: /* UDiv */
+    return a / b;
+  case 137: /* UMod */
+    return a % b;
+  case 169: /* Select */
+    return a ? b : c;
+  case 170: /* IEqual */
+    return a == b;
+  case 172: /* UGreaterThan */
+    return a > b;
+  case 176: /* ULessThan */
+    return a < b;
+  case 197: /* BitwiseOr */
+    return a | b;
+  case 199: /* BitwiseAnd */
+    return a & b;
+  default:
+    return UINT64_C(1) << 40; /* unknown: shows where a size depends on it */
+  }
+}
+
+static void read_type(Reader *r, uint32_t code, const uint32_t *w, uint32_t length) {
+  Id *id = &r->ids[w[1]];
+  if (code == TYPE_BOOL) id->bytes = 4;
+  if (code == TYPE_INT || code == TYPE_FLOAT) id->bytes = w[2] / 8;
+  if (code == TYPE_VECTOR) id->bytes = r->ids[w[2]].bytes * w[3];
+  if (code == TYPE_ARRAY) id->bytes = r->ids[w[2]].bytes * r->ids[w[3]].value;
+  if (code == TYPE_POINTER) id->bytes = r->ids[w[3]].bytes;
+  for (uint32_t i = 2; code == TYPE_STRUCT && i < length; i++) id->bytes += r->ids[w[i]].bytes;
+}
+
+static void read_constant(Reader *r, uint32_t code, const uint32_t *w, uint32_t length) {
+  Id *id = &r->ids[w[2]];
+  if (code == SPEC_CONSTANT_OP) {
+    uint64_t values[3] = {0};
+    for (uint32_t i = 4; i < length && i < 7; i++) values[i - 4] = r->ids[w[i]].value;
+    id->value = operate(w[3], values[0], values[1], values[2]);
+  } else {
+    id->value = id->spec >= 0 && id->spec < r->count ? r->constants[id->spec] : w[3];
+  }
+}
+
+/* Bytes of all variables of a workgroup. */
+static uint64_t shared_bytes(const VulkanModule *module, const uint32_t *constants, uint32_t count) {
+  const uint32_t *words = module->words, ids = words[3];
+  Reader r = {.ids = test_memory(ids, sizeof(Id)), .constants = constants, .count = count};
+  for (uint32_t i = 0; i < ids; i++) r.ids[i].spec = -1;
+  for (size_t at = FIRST, length; at < module->bytes / 4; at += length) {
+    const uint32_t code = words[at] & 0xffff, *w = words + at;
+    length = words[at] >> 16;
+    assert_true(length > 0);
+    if (code == DECORATE && w[2] == SPEC_ID) r.ids[w[1]].spec = w[3];
+    if (code >= TYPE_BOOL && code <= TYPE_POINTER) read_type(&r, code, w, (uint32_t)length);
+    if (code == CONSTANT || code == SPEC_CONSTANT || code == SPEC_CONSTANT_OP)
+      read_constant(&r, code, w, (uint32_t)length);
+    if (code == VARIABLE && w[3] == WORKGROUP) r.shared += r.ids[w[1]].bytes;
+  }
+  free(r.ids);
+  return r.shared;
+}
+
+static void check(int kernel, const uint32_t *constants, uint32_t count, uint64_t most) {
+  const uint64_t bytes = shared_bytes(&vulkan_modules[kernel], constants, count);
+  if (bytes > most)
+    fail_msg("%s takes %llu bytes, not %llu at most", vulkan_modules[kernel].name, (unsigned long long)bytes,
+             (unsigned long long)most);
+}
+
+static bool is_product(int kernel) {
+  return kernel >= VULKAN_KERNEL_MATRIX_F32 && kernel <= VULKAN_KERNEL_MATRIX_I8_DOT;
+}
+static bool is_int8(int kernel) { return kernel == VULKAN_KERNEL_MATRIX_I8 || kernel == VULKAN_KERNEL_MATRIX_I8_DOT; }
+static bool is_coop(int kernel) {
+  const char *name = vulkan_modules[kernel].name;
+  return strncmp(name, "coop_", 5) == 0 && strcmp(name, "coop_sum") != 0;
+}
+
+/* Sizes that are known, so that the reader is not blind. */
+static void test_reader(void **state) {
+  (void)state;
+  assert_int_equal(shared_bytes(&vulkan_modules[VULKAN_KERNEL_ACT], NULL, 0), 0);
+  assert_int_equal(shared_bytes(&vulkan_modules[VULKAN_KERNEL_READ], NULL, 0), 256 * 4);
+  static const uint32_t large[] = {16, 4, 8}, little[] = {16, 2, 4};
+  assert_int_equal(shared_bytes(&vulkan_modules[VULKAN_KERNEL_MATRIX_F32], large, 3), 18432);
+  assert_int_equal(shared_bytes(&vulkan_modules[VULKAN_KERNEL_MATRIX_F32], little, 3), 9216);
+  assert_int_equal(shared_bytes(&vulkan_modules[VULKAN_KERNEL_HALF_Q4], little, 3), 13444);
+  assert_int_equal(shared_bytes(&vulkan_modules[VULKAN_KERNEL_HALF_Q4], large, 3), 22660);
+}
+
+static void test_products(void **state) {
+  (void)state;
+  for (int kernel = VULKAN_KERNEL_MATRIX_F32; kernel <= VULKAN_KERNEL_MATRIX_I8_DOT; kernel++)
+    for (uint32_t rows = 8; rows <= 16; rows += 8)
+      for (uint32_t w = 1; w <= 4; w *= 2) {
+        check(kernel, (const uint32_t[]){rows, w, 8}, 3, MOST_SHARED);
+        if (w <= 2 && (rows == 8 || !is_int8(kernel))) check(kernel, (const uint32_t[]){rows, w, 4}, 3, LEAST_SHARED);
+      }
+}
+
+static void test_attend(void **state) {
+  (void)state;
+  DflashModel model = {.geometry = {.heads = 28, .kv_heads = 4}};
+  for (int64_t head_dim = 2; head_dim <= 256; head_dim += 2)
+    for (uint64_t shared = LEAST_SHARED; shared <= MOST_SHARED; shared *= 2)
+      for (int64_t rows = 2; rows <= 64; rows *= 2) {
+        uint32_t constants[3];
+        model.geometry.head_dim = head_dim;
+        model.device.traits.shared_bytes = shared;
+        vulkan_attend_constants(&model, rows, constants);
+        check(VULKAN_KERNEL_ATTEND, constants, 3, shared);
+      }
+}
+
+/* Kernels whose constants say nothing of it; those on matrix units ask for what they take. */
+static void test_others(void **state) {
+  (void)state;
+  for (int kernel = 0; kernel < VULKAN_KERNEL_COUNT; kernel++)
+    if (!is_product(kernel) && !is_coop(kernel) && kernel != VULKAN_KERNEL_ATTEND) check(kernel, NULL, 0, LEAST_SHARED);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_reader), cmocka_unit_test(test_products),
+                                     cmocka_unit_test(test_attend), cmocka_unit_test(test_others)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
