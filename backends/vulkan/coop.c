@@ -13,8 +13,8 @@ enum {
   TILE_ROWS = 16,
   FEW_ROWS = 8,
   MANY_ROWS = 16,
-  ENOUGH_GROUPS = 640, /* workgroups that keep a large device busy */
-  FEWEST_ROUNDS = 4,   /* of a workgroup: fewer do not pay for its beginning and end */
+  ENOUGH_GROUPS = 264, /* workgroups that keep a large device busy */
+  FEWEST_ROUNDS = 8,   /* of a workgroup: fewer do not pay for what its sums cost in memory */
   SUM_THREADS = 256,
   PARTS_THREADS = 64,
   EXACT_PARTS = 3
@@ -79,7 +79,7 @@ VulkanCoopTile vulkan_coop_tile(const DflashModel *model, const VulkanMatrix *ma
                          .tiles = 2,
                          .slices = 1,
                          .step = 64,
-                         .depth = 2,
+                         .depth = matrix->storage == DFLASH_STORAGE_Q4TP ? 4 : 2,
                          .parts = exact ? EXACT_PARTS : 1};
   while (tile.threads > LANES && vulkan_coop_shared(&tile, kernel) > model->device.traits.shared_bytes)
     tile.threads -= LANES;
