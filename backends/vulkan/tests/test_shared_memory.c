@@ -38,6 +38,9 @@ typedef struct Reader {
   uint64_t shared;
 } Reader;
 
+/* Shows where a size depends on it. */
+#define UNKNOWN (UINT64_C(1) << 40)
+
 static uint64_t operate(uint32_t operation, uint64_t a, uint64_t b, uint64_t c) {
   switch (operation) {
   case 128: /* IAdd */
@@ -47,9 +50,9 @@ static uint64_t operate(uint32_t operation, uint64_t a, uint64_t b, uint64_t c) 
   case 132: /* IMul */
     return a * b;
   case 134: /* UDiv */
-    return a / b;
+    return b > 0 ? a / b : UNKNOWN;
   case 137: /* UMod */
-    return a % b;
+    return b > 0 ? a % b : UNKNOWN;
   case 169: /* Select */
     return a ? b : c;
   case 170: /* IEqual */
@@ -63,7 +66,7 @@ static uint64_t operate(uint32_t operation, uint64_t a, uint64_t b, uint64_t c) 
   case 199: /* BitwiseAnd */
     return a & b;
   default:
-    return UINT64_C(1) << 40; /* unknown: shows where a size depends on it */
+    return UNKNOWN;
   }
 }
 
