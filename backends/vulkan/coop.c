@@ -16,7 +16,7 @@ enum {
   ENOUGH_GROUPS = 264, /* workgroups that keep a large device busy */
   FEWEST_ROUNDS = 8,   /* of a workgroup: fewer do not pay for what its sums cost in memory */
   SUM_THREADS = 256,
-  PARTS_THREADS = 64,
+  PARTS_THREADS = 256,
   EXACT_PARTS = 3
 };
 
@@ -135,7 +135,8 @@ static DflashStatus make_parts(const Coop *c, DflashError *error) {
   const VulkanMatrix *matrix = p->matrix;
   const PartsPush push = {(uint32_t)p->rows, (uint32_t)matrix->cols, (uint32_t)p->x_first, (uint32_t)p->x_stride,
                           matrix->storage == DFLASH_STORAGE_Q8_2F};
-  const DflashStatus status = vulkan_steps_largest(c->model, c->steps, p, error);
+  DflashStatus status = DFLASH_OK;
+  if (c->tile.parts == 1) status = vulkan_steps_largest(c->model, c->steps, p, error); /* of all rows of the call */
   if (status) return status;
   const VulkanRange ranges[] = {p->x, matrix->columns, p->largest, c->scratch->parts, c->scratch->factors};
   const uint32_t constants[] = {c->tile.parts, c->form.bits, c->form.direct};

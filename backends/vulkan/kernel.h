@@ -49,10 +49,10 @@ enum { VULKAN_MAX_BINDINGS = 10, VULKAN_MAX_CONSTANTS = 7, VULKAN_PUSH_BYTES = 6
  * thread */
 /* Products on matrix units, coop.h:
  *
- * parts: 0 x; 1 columns; 2 largest; 3 parts uvec4[rows][P][2 * ceil(cols / 16)]: eight f16 each, in the order in which
- * the product decodes columns; 4 factors float[rows][2]: both together undo the power of two. Constants: 0 P, 1
- * (profile f16) or 3; 1 bits of a stored weight: 4, 8 or 16; 2 whether a direct kernel reads them. Groups: ceil(cols /
- * 512), rows
+ * parts: 0 x; 1 columns; 2 largest, where P is 1; 3 parts uvec4[rows][P][2 * ceil(cols / 16)]: eight f16 each, in the
+ * order in which the product decodes columns; 4 factors float[rows][2]: both together undo the power of two. Constants:
+ * 0 P, 1 (profile f16) or 3; 1 bits of a stored weight: 4, 8 or 16; 2 whether a direct kernel reads them. Groups:
+ * ceil(cols / 2048), rows; 256 threads
  *
  * coop_*: 0 weights, 1 scales, 2 codes as above; 3 parts; 4 factors; 5 y; coop_i8: 3 words; 4 scales of x. Constants: 0
  * threads, 32 a subgroup; 1 rows of x a workgroup takes: 8 or 16; 2 tiles of 16 rows of w a subgroup takes; 3 slices of

@@ -17,7 +17,9 @@
 #include "push.h"
 #include "numbers.glsl"
 
-layout(local_size_x = 64) in;
+const uint THREADS = 256;
+
+layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint PARTS = 3; // 1 or 3
 layout(constant_id = 1) const uint BITS = 4;  // of a stored weight: its kernel wants columns in an order of its own,
 layout(constant_id = 2) const uint DIRECT = 0; // and another one when it decodes into registers
@@ -30,17 +32,28 @@ layout(set = 0, binding = 4) writeonly buffer Factors { vec2 factors[]; };
 
 shared uint found;
 
-// A row that is not finite has no say, and a factor of 1 of its own: it stays not finite.
+float value_at(uint row, uint col) {
+  precise float value = x[(push.x_first + row) * push.x_stride + col];
+  if (push.has_columns != 0) value = value * columns[col];
+  return value;
+}
+
+// The largest magnitude that has a say, as bits, which order as values do and NaN above all: of the row, or of the rows
+// that are finite. One that is not finite has a factor of 1 of its own: it stays not finite.
 uint absmax_bits(uint row) {
-  if (PARTS > 1) return largest[row] < INFINITY_BITS ? largest[row] : 0;
   if (gl_LocalInvocationIndex == 0) found = 0;
   barrier();
   uint most = 0;
-  for (uint r = gl_LocalInvocationIndex; r < push.rows; r += 64)
-    if (largest[r] < INFINITY_BITS) most = max(most, largest[r]);
+  if (PARTS == 1) {
+    for (uint r = gl_LocalInvocationIndex; r < push.rows; r += THREADS)
+      if (largest[r] < INFINITY_BITS) most = max(most, largest[r]);
+  } else {
+    for (uint col = gl_LocalInvocationIndex; col < push.cols; col += THREADS)
+      most = max(most, floatBitsToUint(value_at(row, col)) & ~SIGN_BIT);
+  }
   atomicMax(found, most);
   barrier();
-  return found;
+  return found < INFINITY_BITS ? found : 0;
 }
 
 int exponent_of_scale(uint bits) {
@@ -81,7 +94,7 @@ uint column_at(uint unit, uint p) {
 }
 
 void main() {
-  const uint row = gl_WorkGroupID.y, unit = gl_WorkGroupID.x * 64 + gl_LocalInvocationIndex;
+  const uint row = gl_WorkGroupID.y, unit = gl_WorkGroupID.x * THREADS + gl_LocalInvocationIndex;
   const uint units = (push.cols + 15) / 16 * 2;
   const int k = exponent_of_scale(absmax_bits(row)), first = k / 2;
   if (unit == 0) factors[row] = vec2(power_of_two(-first), power_of_two(first - k));
@@ -90,9 +103,7 @@ void main() {
   for (uint p = 0; p < 8; p++) {
     const uint col = column_at(unit, p);
     if (col >= push.cols) continue;
-    precise float value = x[(push.x_first + row) * push.x_stride + col];
-    if (push.has_columns != 0) value = value * columns[col];
-    value = value * power_of_two(first);
+    precise float value = value_at(row, col) * power_of_two(first);
     value = value * power_of_two(k - first);
     for (uint part = 0; part < PARTS; part++) held[part][p / 2] |= take_half(value) << 16 * (p % 2);
   }

@@ -122,7 +122,7 @@ TestPrepared test_coop_parts(TestCoop *coop, const TestProduct *p, uint32_t bits
                                             .constant_count = 3,
                                             .arrays = arrays,
                                             .push = &push,
-                                            .groups = {(uint32_t)ceil_div(units, 64), (uint32_t)rows, 1}});
+                                            .groups = {(uint32_t)ceil_div(units, 256), (uint32_t)rows, 1}});
   return made;
 }
 
