@@ -53,7 +53,7 @@ static DflashModelDesc describe(const DflashSession *session) {
 /* --threads reaches a backend that has such an option, unless the user set it himself. */
 static void choose_options(DflashSession *session) {
   const DflashRunOptions *o = session->options;
-  int given = o->threads == 0 || strstr(session->backend->options, "threads") == NULL;
+  int given = o->threads == 0 || strstr(session->backend->options, "threads=") == NULL;
   for (uint32_t i = 0; i < o->option_count; i++) {
     session->backend_options[i] = o->options[i];
     given |= strcmp(o->options[i].key, "threads") == 0;
