@@ -135,7 +135,15 @@ def result(options, sizes, needed, profiles, defects):
 
 def main():
     options = arguments()
-    files = scores.find(options.files)
+    try:
+        return calibrate(options, scores.find(options.files))
+    except scores.Unreadable as error:
+        print(f"calibrate: {error}", file=sys.stderr)
+        return 2
+
+
+def calibrate(options, files):
+    """Fits, prints, and writes what the options ask for; the exit status."""
     if not files:
         print("calibrate: there are no score files (*.scores.jsonl, *.scores.jsonl.gz)", file=sys.stderr)
         return 2

@@ -31,10 +31,19 @@ class Draw:
     message: str = ""
 
 
+class Unreadable(Exception):
+    """A file is no file of JSON lines; the message names it and the line."""
+
+
 def read_lines(path):
-    """Objects of a file of JSON lines."""
-    with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as lines:
-        yield from map(json.loads, lines)
+    """Objects of a file of JSON lines. Raises Unreadable."""
+    number = 0
+    try:
+        with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                yield json.loads(line)
+    except (OSError, EOFError, ValueError) as error:
+        raise Unreadable(f"{path}, line {number}: {error}") from error
 
 
 def slice_name(path):

@@ -1,5 +1,6 @@
 """The fit against data whose tail is known."""
 
+import gzip
 import json
 import sys
 import tempfile
@@ -125,6 +126,17 @@ class Files(unittest.TestCase):
         self.assertEqual(failed.needed, {("chain", "mlp.up"): 2.9, ("chain", "mlp.down"): 1.5 * scores.LAMBDA})
         self.assertEqual(lawless.needed, {("chain", "mlp.up"): 2.9})
         self.assertIsNotNone(lawless.failure)
+
+    def test_a_file_that_is_cut_or_no_json_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "s.scores.jsonl"
+            path.write_text('{"mode":"alone"}\nnonsense\n')
+            with self.assertRaisesRegex(scores.Unreadable, "s.scores.jsonl, line 2"):
+                list(scores.read_lines(path))
+            cut = Path(folder) / "t.scores.jsonl.gz"
+            cut.write_bytes(gzip.compress(b'{"mode":"alone"}\n' * 100)[:-9])
+            with self.assertRaisesRegex(scores.Unreadable, "t.scores.jsonl.gz"):
+                list(scores.read_lines(cut))
 
     def test_the_figure_is_the_same_every_time(self):
         key = "alone", "mlp.up"
