@@ -3,6 +3,7 @@
 
 #include "attend.h"
 #include "held.h"
+#include "product.h"
 
 typedef struct Build {
   DflashSequence *s;
@@ -43,8 +44,9 @@ static void keep(Build *b, int32_t stage, int64_t layer, VulkanRange values) {
                     piece(c->stages[stage], (uint64_t)layer * c->layer_bytes[stage], bytes));
 }
 
-/* Products of one activation, one after the other; what the profile makes of it is made once where it serves all. */
+/* Products of one activation, one after the other; what they make of it is made once where it serves the next, too. */
 static void products(Build *b, VulkanRange x, const VulkanProduct *list, int count) {
+  int made = VULKAN_MADE_NOTHING;
   for (int i = 0; i < count && !b->status; i++) {
     VulkanProduct p = list[i];
     p.x = x;
@@ -55,7 +57,11 @@ static void products(Build *b, VulkanRange x, const VulkanProduct *list, int cou
     p.words = b->t->words;
     p.scales = b->t->scales;
     p.largest = b->t->largest;
-    p.prepared = i > 0 && p.matrix->storage == list[i - 1].matrix->storage && p.matrix->storage != DFLASH_STORAGE_Q8_2F;
+    p.parts = b->t->parts;
+    p.factors = b->t->factors;
+    p.found = b->t->found;
+    p.most_splits = b->s->coop_splits;
+    vulkan_product_follow(b->model, &p, &made);
     b->status = vulkan_steps_product(b->model, b->steps, &p, b->error);
   }
 }

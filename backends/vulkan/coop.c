@@ -1,5 +1,7 @@
 #include "coop.h"
 
+#include <string.h>
+
 #include "product.h"
 
 /* A matrix's kernel, and the bits of a weight as it is stored. */
@@ -46,8 +48,7 @@ bool vulkan_coop_takes(const DflashModel *model, const VulkanMatrix *matrix) {
   return (widths & tile.rows) != 0 && vulkan_coop_shared(&tile, kernel) <= traits->shared_bytes;
 }
 
-/* Rows of the matrix that a workgroup takes. */
-static uint32_t group_rows(const VulkanCoopTile *tile) {
+uint32_t vulkan_coop_group_rows(const VulkanCoopTile *tile) {
   return TILE_ROWS * tile->tiles * (tile->threads / LANES / tile->slices);
 }
 
@@ -63,7 +64,7 @@ uint64_t vulkan_coop_shared(const VulkanCoopTile *tile, int kernel) {
   const uint64_t weights = TILE_ROWS * (pieces | 1), sums = 4 * tile->rows;
   uint64_t bytes = 16 * tiles * (weights > sums ? weights : sums);
   bytes += 16 * (uint64_t)tile->slices * tile->rows * ((tile->parts * units) | 1);
-  if (ladder) bytes += 4 * (9 * (uint64_t)group_rows(tile) + TILE_ROWS * tiles * groups);
+  if (ladder) bytes += 4 * (9 * (uint64_t)vulkan_coop_group_rows(tile) + TILE_ROWS * tiles * groups);
   if (int8) bytes += 4 * (uint64_t)tile->slices * groups * tile->rows;
   return bytes;
 }
@@ -86,13 +87,19 @@ VulkanCoopTile vulkan_coop_tile(const DflashModel *model, const VulkanMatrix *ma
   return tile;
 }
 
+void vulkan_coop_constants(const VulkanCoopTile *tile, uint32_t constants[VULKAN_COOP_CONSTANTS]) {
+  const uint32_t values[VULKAN_COOP_CONSTANTS] = {tile->threads, tile->rows,  tile->tiles, tile->slices,
+                                                  tile->step,    tile->depth, tile->parts};
+  memcpy(constants, values, sizeof values);
+}
+
 static int64_t rounds_of(const VulkanCoopTile *tile, const VulkanMatrix *matrix) {
   return ceil_div(matrix->cols, (int64_t)tile->step * tile->slices);
 }
 
 static int64_t rounds_of_split(const VulkanCoopTile *tile, const VulkanMatrix *matrix, uint32_t most) {
   const int64_t rounds = rounds_of(tile, matrix);
-  int64_t splits = ceil_div(ENOUGH_GROUPS, ceil_div(matrix->rows, group_rows(tile)));
+  int64_t splits = ceil_div(ENOUGH_GROUPS, ceil_div(matrix->rows, vulkan_coop_group_rows(tile)));
   if (splits > most) splits = most;
   const int64_t each = splits > 0 ? ceil_div(rounds, splits) : rounds;
   return each < FEWEST_ROUNDS ? FEWEST_ROUNDS : each;
@@ -117,7 +124,6 @@ typedef struct Coop {
   DflashModel *model;
   VulkanSteps *steps;
   const VulkanProduct *product;
-  const VulkanCoopScratch *scratch;
   Form form;
   VulkanCoopTile tile;
   uint32_t splits;
@@ -138,7 +144,7 @@ static DflashStatus make_parts(const Coop *c, DflashError *error) {
   DflashStatus status = DFLASH_OK;
   if (c->tile.parts == 1) status = vulkan_steps_largest(c->model, c->steps, p, error); /* of all rows of the call */
   if (status) return status;
-  const VulkanRange ranges[] = {p->x, matrix->columns, p->largest, c->scratch->parts, c->scratch->factors};
+  const VulkanRange ranges[] = {p->x, matrix->columns, p->largest, p->parts, p->factors};
   const uint32_t constants[] = {c->tile.parts, c->form.bits, c->form.direct};
   return add_step(c, VULKAN_KERNEL_PARTS, constants, 3,
                   (VulkanDispatch){.ranges = ranges,
@@ -166,20 +172,17 @@ static DflashStatus multiply(const Coop *c, const VulkanPart *part, int64_t out_
                          .code_pitch = p->matrix->code_pitch,
                          .y_first = split ? 0 : (uint32_t)p->y_first,
                          .y_stride = (uint32_t)(split ? p->out_rows : p->y_stride),
-                         .rounds = (uint32_t)rounds_of_split(tile, p->matrix, c->scratch->most_splits),
+                         .rounds = (uint32_t)rounds_of_split(tile, p->matrix, p->most_splits),
                          .split_stride = (uint32_t)(p->rows * p->out_rows)};
-  const VulkanRange ranges[] = {part->weights,
-                                part->scales,
-                                part->codes,
-                                int8 ? p->words : c->scratch->parts,
-                                int8 ? p->scales : c->scratch->factors,
-                                split ? c->scratch->found : p->y};
-  const uint32_t constants[] = {tile->threads, tile->rows,  tile->tiles, tile->slices,
-                                tile->step,    tile->depth, tile->parts};
-  return add_step(c, c->form.kernel, constants, 7,
+  const VulkanRange ranges[] = {
+      part->weights,          part->scales, part->codes, int8 ? p->words : p->parts, int8 ? p->scales : p->factors,
+      split ? p->found : p->y};
+  uint32_t constants[VULKAN_COOP_CONSTANTS];
+  vulkan_coop_constants(tile, constants);
+  return add_step(c, c->form.kernel, constants, VULKAN_COOP_CONSTANTS,
                   (VulkanDispatch){.ranges = ranges,
                                    .push = &push,
-                                   .groups = {(uint32_t)ceil_div(out_rows, group_rows(tile)),
+                                   .groups = {(uint32_t)ceil_div(out_rows, vulkan_coop_group_rows(tile)),
                                               (uint32_t)ceil_div(p->rows, tile->rows), c->splits}},
                   error);
 }
@@ -189,7 +192,7 @@ static DflashStatus sum_splits(const Coop *c, DflashError *error) {
   if (c->splits == 1) return DFLASH_OK;
   const CoopSumPush push = {c->splits, (uint32_t)p->rows, (uint32_t)p->out_rows, (uint32_t)p->y_first,
                             (uint32_t)p->y_stride};
-  const VulkanRange ranges[] = {c->scratch->found, p->y};
+  const VulkanRange ranges[] = {p->found, p->y};
   return add_step(c, VULKAN_KERNEL_COOP_SUM, NULL, 0,
                   (VulkanDispatch){.ranges = ranges,
                                    .push = &push,
@@ -198,10 +201,9 @@ static DflashStatus sum_splits(const Coop *c, DflashError *error) {
 }
 
 DflashStatus vulkan_steps_coop_product(DflashModel *model, VulkanSteps *steps, const VulkanProduct *product,
-                                       const VulkanCoopScratch *scratch, DflashError *error) {
-  Coop c = {model, steps, product, scratch, form_of(model, product->matrix), vulkan_coop_tile(model, product->matrix),
-            0};
-  c.splits = vulkan_coop_splits(&c.tile, product->matrix, scratch->most_splits);
+                                       DflashError *error) {
+  Coop c = {model, steps, product, form_of(model, product->matrix), vulkan_coop_tile(model, product->matrix), 0};
+  c.splits = vulkan_coop_splits(&c.tile, product->matrix, product->most_splits);
   DflashStatus status = prepare(&c, error);
   for (uint32_t i = 0; i < product->matrix->part_count && !status; i++) {
     const VulkanPart *part = &product->matrix->parts[i];

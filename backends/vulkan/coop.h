@@ -8,6 +8,8 @@
 typedef struct VulkanCoopTile {
   uint32_t threads, rows, tiles, slices, step, depth, parts;
 } VulkanCoopTile;
+enum { VULKAN_COOP_CONSTANTS = 7 };
+void vulkan_coop_constants(const VulkanCoopTile *tile, uint32_t constants[VULKAN_COOP_CONSTANTS]);
 
 /* Asks the device where the elements of a matrix are: *direct is what a model's coop_direct is set to, false where
  * there are no matrix units. Runs a kernel and waits for it. */
@@ -21,6 +23,8 @@ bool vulkan_coop_places_fit(const uint32_t *places);
 bool vulkan_coop_takes(const DflashModel *model, const VulkanMatrix *matrix);
 /* For a matrix that they take. Nothing here depends on the rows of a call. */
 VulkanCoopTile vulkan_coop_tile(const DflashModel *model, const VulkanMatrix *matrix);
+/* Rows of the matrix that a workgroup takes. */
+uint32_t vulkan_coop_group_rows(const VulkanCoopTile *tile);
 /* Bytes of shared memory of a workgroup. */
 uint64_t vulkan_coop_shared(const VulkanCoopTile *tile, int kernel);
 /* The kernel that multiplies. */
@@ -28,20 +32,21 @@ int vulkan_coop_kernel(const DflashModel *model, const VulkanMatrix *matrix);
 /* Workgroups that share the columns of a row of the matrix, `most` of them at most. */
 uint32_t vulkan_coop_splits(const VulkanCoopTile *tile, const VulkanMatrix *matrix, uint32_t most);
 
-/* Device memory for a product of `rows` rows, beside that of VulkanProduct: as large as the largest of all products. */
-typedef struct VulkanCoopScratch {
-  VulkanRange parts;    /* vulkan_coop_parts_bytes(matrix, rows) */
-  VulkanRange factors;  /* 8 bytes a row */
-  VulkanRange found;    /* 4 * splits * rows * out_rows bytes; any range where there is one split */
-  uint32_t most_splits; /* the same whatever the rows: it changes the order of sums */
-} VulkanCoopScratch;
-
+/* Bytes of VulkanProduct's parts and found, for a product of `rows` rows; found 0: nothing is written there. */
 uint64_t vulkan_coop_parts_bytes(const VulkanMatrix *matrix, int64_t rows);
 uint64_t vulkan_coop_found_bytes(const DflashModel *model, const VulkanMatrix *matrix, int64_t rows, uint32_t most);
+
+/* coop_scratch.c: bytes for any product of `rows` rows that the model has on matrix units; all 0 where it has none. */
+typedef struct VulkanCoopBytes {
+  uint64_t parts, factors, found;
+} VulkanCoopBytes;
+VulkanCoopBytes vulkan_coop_bytes(DflashModel *model, int64_t rows, uint32_t most_splits);
+/* The most splits of a block's products: as many as the device shows, and sums, the results of. */
+uint32_t vulkan_coop_most_splits(DflashModel *model);
 
 /* The steps of a product, as vulkan_steps_product makes them on the tile kernels; `prepared`: parts and factors, or
  * words and scales, are there. */
 DflashStatus vulkan_steps_coop_product(DflashModel *model, VulkanSteps *steps, const VulkanProduct *product,
-                                       const VulkanCoopScratch *scratch, DflashError *error);
+                                       DflashError *error);
 
 #endif

@@ -14,10 +14,14 @@ static int64_t product(const int64_t factors[4]) {
   return value;
 }
 
+/* Of an activation's element on matrix units: three parts of f16; columns that fill a row's last unit of 16. */
+enum { PARTS_BYTES = 6, PARTS_MORE = 15 };
+
 /* Values of a block, or of a row of the context, that one binding shows whole. */
 static DflashStatus check_bindings(const DflashGeometry *g, const VulkanOptions *options, const VulkanTraits *traits,
                                    DflashError *error) {
   const int64_t drafts = g->block - 1, top = g->selector_top, splits = options->splits > 0 ? options->splits : 1;
+  const int64_t parts = options->units ? PARTS_BYTES : 0;
   const struct {
     const char *what;
     int64_t factors[4];
@@ -28,6 +32,8 @@ static DflashStatus check_bindings(const DflashGeometry *g, const VulkanOptions 
       {"rows of K up to the next aligned one", {4, vulkan_held_period(g, traits), g->kv_heads, g->head_dim}},
       {"block * 2 * conv_kernel * hidden / conv_group", {4, g->block, dflash_geometry_kernel_width(g)}},
       {"the taps' count * hidden", {4, dflash_geometry_tap_width(g)}},
+      {"six times block * columns of a product", {parts, g->block, vulkan_widest_product(g) + PARTS_MORE}},
+      {"six times the taps' count * hidden", {parts, dflash_geometry_tap_width(g) + PARTS_MORE}},
       {"2 * conv_kernel * hidden", {8, g->conv_kernel, g->hidden}},
       {"(block - 1) * vocab", {4, drafts, g->vocab}},
       {"(block - 1) * selector_top * selector_rank", {4, drafts, top, g->selector_rank}},
@@ -102,15 +108,18 @@ static DflashStatus add_tensor(const VulkanTensor *t, const VulkanTraits *traits
 }
 
 /* The values of a block and of a settled piece, of one sequence without a context; their bindings are checked. */
-static uint64_t scratch_bytes(const DflashGeometry *g) {
+static uint64_t scratch_bytes(const DflashGeometry *g, const VulkanOptions *options) {
   const int64_t row = 5 * g->hidden + 3 * g->heads * g->head_dim + 3 * g->kv_heads * g->head_dim + 3 * g->intermediate +
                       dflash_geometry_kernel_width(g);
   const int64_t draft = g->vocab + g->selector_rank + 2 * g->selector_top * (g->selector_rank + g->selector_top);
   const int64_t settled = 2 * g->hidden + dflash_geometry_tap_width(g) + g->kv_heads * g->head_dim;
-  return 4 * (uint64_t)(g->block * (row + draft) + VULKAN_SETTLE_ROWS * settled);
+  const int64_t multiplied = g->block * vulkan_widest_product(g) + VULKAN_SETTLE_ROWS * dflash_geometry_tap_width(g);
+  const uint64_t parts = options->units ? PARTS_BYTES * (uint64_t)multiplied : 0;
+  return 4 * (uint64_t)(g->block * (row + draft) + VULKAN_SETTLE_ROWS * settled) + parts;
 }
 
-static DflashStatus check_memory(const DflashModelDesc *desc, const VulkanTraits *traits, DflashError *error) {
+static DflashStatus check_memory(const DflashModelDesc *desc, const VulkanOptions *options, const VulkanTraits *traits,
+                                 DflashError *error) {
   uint64_t weights = 0;
   for (int64_t i = 0; i < vulkan_tensor_count(desc->geometry); i++) {
     const VulkanTensor t = vulkan_tensor_at(desc->geometry, desc->weights, NULL, i);
@@ -119,7 +128,7 @@ static DflashStatus check_memory(const DflashModelDesc *desc, const VulkanTraits
     if (!status) status = add_tensor(&t, traits, &weights, error);
     if (status) return status;
   }
-  const uint64_t scratch = scratch_bytes(desc->geometry);
+  const uint64_t scratch = scratch_bytes(desc->geometry, options);
   if (traits->memory_bytes == 0 || weights + scratch <= traits->memory_bytes) return DFLASH_OK;
   return dflash_error_set(error, DFLASH_UNSUPPORTED, "vulkan: weights of %llu bytes and scratch of %llu, %s has %llu",
                           (unsigned long long)weights, (unsigned long long)scratch, traits->name,
@@ -131,6 +140,12 @@ DflashStatus vulkan_check_device(const DflashModelDesc *desc, const VulkanOption
   if (options->dot_required && !traits->integer_dot)
     return dflash_error_set(error, DFLASH_UNSUPPORTED, "vulkan: option dot is on, and %s has no integer dot product",
                             traits->name);
+  if (options->units_required && !traits->coop_f16 && !traits->coop_i8)
+    return dflash_error_set(
+        error, DFLASH_UNSUPPORTED,
+        "vulkan: option matrix is cooperative, and %s has no matrix units: " VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME
+        ", 16x8 or 16x16 in f16 or int8, subgroups of 32",
+        traits->name);
   if (options->statistics && !traits->statistics)
     return dflash_error_set(
         error, DFLASH_UNSUPPORTED,
@@ -138,6 +153,6 @@ DflashStatus vulkan_check_device(const DflashModelDesc *desc, const VulkanOption
         traits->name);
   DflashStatus status = check_bindings(desc->geometry, options, traits, error);
   if (!status) status = check_groups(desc->geometry, traits, error);
-  if (!status) status = check_memory(desc, traits, error);
+  if (!status) status = check_memory(desc, options, traits, error);
   return status;
 }

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "codebook.h"
+#include "coop.h"
 #include "limits.h"
 #include "tensors.h"
 
@@ -59,6 +60,8 @@ static DflashStatus open_model(DflashModel *model, const DflashModelDesc *desc, 
                                        .fault = model->options.fault};
   DflashStatus status = vulkan_device_open(&options, &model->device, error);
   if (!status) status = vulkan_check_device(desc, &model->options, &model->device.traits, error);
+  if (!status && model->options.units)
+    status = vulkan_coop_probe(&model->device, &model->pipelines, &model->coop_direct, error);
   if (!status) status = upload_weights(model, desc->weights, error);
   if (!status) status = vulkan_device_check(&model->device, error);
   return status;

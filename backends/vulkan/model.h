@@ -15,6 +15,8 @@ typedef struct VulkanOptions {
   bool validation;       /* validation=on|off (off) */
   bool dot;              /* dot=auto|on|off (auto): the integer dot product of profile i8 */
   bool dot_required;     /* dot=on: a device without it is refused */
+  bool units;            /* matrix=auto|tile|cooperative (auto): products on matrix units where they take a matrix */
+  bool units_required;   /* matrix=cooperative: a device without them is refused */
   bool keep_all;         /* keep=window|all (window): what a windowed layer may let go of */
   uint32_t splits;       /* splits=N of the context (0: by the device) */
   bool statistics;       /* statistics=on|off (off): of kernels, in the paths of stages */

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "sequence.h"
+#include "coop.h"
 
 enum {
   TEAMS = 8,
@@ -64,8 +64,41 @@ static void choose_tile(const DflashModel *model, const VulkanMatrix *matrix, in
   while (tile[1] > 1 && ceil_div(matrix->rows, TEAMS * (int64_t)tile[1]) < ENOUGH_GROUPS) tile[1] /= 2;
 }
 
+bool vulkan_product_on_units(const DflashModel *model, const VulkanMatrix *matrix) {
+  return model->options.units && vulkan_coop_takes(model, matrix);
+}
+
+static int product_makes(const DflashModel *model, const VulkanMatrix *matrix) {
+  const bool units = vulkan_product_on_units(model, matrix);
+  if (takes_int8(model, matrix)) return VULKAN_MADE_WORDS;
+  if (!units && !takes_half(model)) return VULKAN_MADE_NOTHING;
+  if (matrix->storage == DFLASH_STORAGE_Q8_2F) return VULKAN_MADE_FOR_ONE; /* its columns scale x first */
+  return units ? VULKAN_MADE_PARTS + matrix->storage : VULKAN_MADE_LARGEST;
+}
+
+void vulkan_product_follow(const DflashModel *model, VulkanProduct *p, int *made) {
+  const int makes = product_makes(model, p->matrix);
+  p->prepared = makes > VULKAN_MADE_FOR_ONE && makes == *made;
+  if (makes != VULKAN_MADE_NOTHING) *made = makes;
+}
+
+static void coop_path(const DflashModel *model, const VulkanMatrix *matrix, char *path, size_t size) {
+  const VulkanCoopTile tile = vulkan_coop_tile(model, matrix);
+  const int kernel = vulkan_coop_kernel(model, matrix);
+  const bool direct = kernel == VULKAN_KERNEL_COOP_Q4_DIRECT || kernel == VULKAN_KERNEL_COOP_Q8_DIRECT;
+  char x[32] = "int8";
+  if (kernel != VULKAN_KERNEL_COOP_I8)
+    snprintf(x, sizeof x, "%u part%s of f16", tile.parts, tile.parts == 1 ? "" : "s");
+  snprintf(path, size, "matrix units 16x%u, %u rows, %s, %s%s", tile.rows, vulkan_coop_group_rows(&tile), x,
+           storage_kernels(matrix)->name, direct ? " direct" : "");
+}
+
 void vulkan_product_path(const DflashModel *model, const VulkanMatrix *matrix, int64_t rows, char *path, size_t size) {
   uint32_t tile[3];
+  if (vulkan_product_on_units(model, matrix)) {
+    coop_path(model, matrix, path, size);
+    return;
+  }
   choose_tile(model, matrix, rows, tile);
   const char *arithmetic = "f32";
   if (takes_int8(model, matrix)) arithmetic = has_dot(model) ? "packed int8 dots" : "int8";
@@ -75,6 +108,12 @@ void vulkan_product_path(const DflashModel *model, const VulkanMatrix *matrix, i
 
 int vulkan_product_kernel(const DflashModel *model, const VulkanMatrix *matrix, int64_t rows,
                           uint32_t constants[VULKAN_MAX_CONSTANTS], uint32_t *count) {
+  if (vulkan_product_on_units(model, matrix)) {
+    const VulkanCoopTile tile = vulkan_coop_tile(model, matrix);
+    vulkan_coop_constants(&tile, constants);
+    *count = VULKAN_COOP_CONSTANTS;
+    return vulkan_coop_kernel(model, matrix);
+  }
   choose_tile(model, matrix, rows, constants);
   *count = 3;
   return choose_kernel(model, matrix);
@@ -142,6 +181,7 @@ static DflashStatus multiply(DflashModel *model, VulkanSteps *steps, const Vulka
 
 DflashStatus vulkan_steps_product(DflashModel *model, VulkanSteps *steps, const VulkanProduct *product,
                                   DflashError *error) {
+  if (vulkan_product_on_units(model, product->matrix)) return vulkan_steps_coop_product(model, steps, product, error);
   DflashStatus status = prepare(model, steps, product, error);
   for (uint32_t i = 0; i < product->matrix->part_count && !status; i++) {
     const VulkanPart *part = &product->matrix->parts[i];

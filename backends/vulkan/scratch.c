@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "sequence.h"
+#include "coop.h"
 
 /* A range and what it takes, in elements of 4 bytes; the product of the factors. */
 typedef struct Place {
@@ -55,6 +55,7 @@ static DflashStatus place_values(DflashSequence *s, uint64_t *bytes, DflashError
   const int64_t rows = g->block, drafts = g->block - 1, q = g->heads * g->head_dim, kv = g->kv_heads * g->head_dim;
   const int64_t parts = (int64_t)s->splits + 1, chunks = (g->vocab + VULKAN_TOP_CHUNK - 1) / VULKAN_TOP_CHUNK;
   const int64_t widest = vulkan_widest_product(g);
+  const VulkanCoopBytes coop = vulkan_coop_bytes(s->model, rows, s->coop_splits);
   const Place places[] = {
       {&t->norm, "norm", {rows, g->hidden}},
       {&t->kernel, "kernel", {rows, dflash_geometry_kernel_width(g)}},
@@ -78,6 +79,9 @@ static DflashStatus place_values(DflashSequence *s, uint64_t *bytes, DflashError
       {&t->words, "words", {rows, widest / 4 + 8}},
       {&t->scales, "scales", {rows, widest / 32 + 1}},
       {&t->largest, "largest", {rows}},
+      {&t->parts, "parts", {(int64_t)coop.parts / 4}},
+      {&t->factors, "factors", {(int64_t)coop.factors / 4}},
+      {&t->found, "found", {(int64_t)coop.found / 4}},
       {&t->top_values, "top_values", {drafts, chunks, g->selector_top}},
       {&t->top_tokens, "top_tokens", {drafts, chunks, g->selector_top}},
       {&t->best_values, "best_values", {drafts, g->selector_top}},

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "coop.h"
 
 /* Workgroups of attention wanted on a device that runs them side by side; a processor gains nothing from many. */
 enum { ATTEND_GROUPS = 256, MOST_SPLITS = VULKAN_MAX_PARTS - 1, SPLITS_ON_CPU = 4 };
@@ -28,6 +29,7 @@ DflashStatus vulkan_sequence_open(DflashModel *model, const DflashSequenceDesc *
   s->model = model;
   s->capture = desc && (desc->flags & DFLASH_SEQUENCE_CAPTURE);
   s->splits = choose_splits(model);
+  s->coop_splits = vulkan_coop_most_splits(model);
   s->held = dflash_alloc((size_t)model->geometry.layers, sizeof *s->held);
   DflashStatus status =
       s->held ? DFLASH_OK : dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "vulkan: no memory for a sequence");

@@ -32,6 +32,7 @@ typedef struct VulkanScratch {
   VulkanRange anchor;                 /* int32 */
   VulkanRange sums, mixes;            /* [splits + 1][rows * heads] ... */
   VulkanRange words, scales, largest; /* activations of profiles i8 and f16 */
+  VulkanRange parts, factors, found;  /* of products on matrix units: coop.h */
   VulkanRange top_values, top_tokens, best_values, best_tokens, flags;
   VulkanRange predecessors, successors, pairs;
   VulkanRange result; /* as choose writes it */
@@ -65,7 +66,8 @@ typedef struct VulkanCapture {
 struct DflashSequence {
   DflashModel *model;
   bool capture;
-  uint32_t splits; /* of the context, in attention */
+  uint32_t splits;      /* of the context, in attention */
+  uint32_t coop_splits; /* of a block's products on matrix units, at most */
 
   VulkanBuffer device_scratch, upload, readback;
   uint64_t readback_result, readback_logits, readback_hidden; /* offsets in readback */
@@ -129,13 +131,15 @@ void vulkan_context_close(DflashSequence *s);
 /* Projects the rows that wait. A failure leaves them waiting. */
 DflashStatus vulkan_settle(DflashSequence *s, DflashError *error);
 
-/* product.c: steps of y[y_first + r] = matrix . x[x_first + r], the first out_rows rows of the matrix, with what the
- * profile needs before it (once per x: `prepared` says that words, scales or largest are there already). */
+/* product.c: steps of y[y_first + r] = matrix . x[x_first + r], the first out_rows rows of the matrix, with what is made
+ * of x before it (once per x: `prepared` says that it is there already; product.h). */
 typedef struct VulkanProduct {
   const VulkanMatrix *matrix;
   VulkanRange x, y;
   int64_t rows, x_first, x_stride, out_rows, y_first, y_stride;
   VulkanRange words, scales, largest; /* for profiles i8 and f16 */
+  VulkanRange parts, factors, found;  /* on matrix units (coop.h); else of no use */
+  uint32_t most_splits;               /* on matrix units, the same whatever the rows: it changes the order of sums */
   bool prepared;
   int32_t stage, layer;
 } VulkanProduct;

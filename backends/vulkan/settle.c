@@ -3,22 +3,29 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "coop.h"
+#include "product.h"
 
 /* Values of one piece; positions and taps lie in the upload buffer at the same offsets. */
 typedef struct Scratch {
-  VulkanRange positions, taps, table, fc, norm, k_proj, words, scales, largest;
+  VulkanRange positions, taps, table, fc, norm, k_proj, words, scales, largest, parts, factors;
 } Scratch;
+
+/* Columns are not split: a row's sums are the same in a piece of any number of rows, and nothing is found by splits. */
+enum { MOST_SPLITS = 1 };
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Rows of a piece: a binding shows its widest value and its rows of K, and its dispatches are no larger than allowed.
- * At least 1, since one row fits. */
-static int64_t piece_rows(const DflashModel *model) {
+/* Rows of a piece: a binding shows its widest value, the parts of it and its rows of K, and its dispatches are no
+ * larger than allowed. At least 1, since one row fits. */
+static int64_t piece_rows(DflashModel *model) {
   const DflashGeometry *g = &model->geometry;
   const VulkanTraits *t = &model->device.traits;
   const int64_t shown = (int64_t)(t->max_binding / 4), groups = t->max_groups[0];
   int64_t rows = smaller(VULKAN_SETTLE_ROWS, shown / dflash_geometry_tap_width(g));
   rows = smaller(rows, shown / (g->kv_heads * g->head_dim) - vulkan_held_period(g, t) + 1);
+  const uint64_t parts = vulkan_coop_bytes(model, 1, MOST_SPLITS).parts;
+  if (parts > 0) rows = smaller(rows, (int64_t)(t->max_binding / parts));
   rows = smaller(rows, smaller(smaller(groups, t->max_groups[1]), 128 * groups / g->head_dim));
   return rows < 1 ? 1 : rows;
 }
@@ -27,6 +34,7 @@ static int64_t piece_rows(const DflashModel *model) {
 static uint64_t lay_out(const DflashSequence *s, Scratch *scratch) {
   const DflashGeometry *g = &s->model->geometry;
   const int64_t tap_width = dflash_geometry_tap_width(g), rows = piece_rows(s->model);
+  const VulkanCoopBytes row = vulkan_coop_bytes(s->model, 1, MOST_SPLITS);
   const struct {
     VulkanRange *range;
     int64_t width;
@@ -40,6 +48,8 @@ static uint64_t lay_out(const DflashSequence *s, Scratch *scratch) {
       {&scratch->words, tap_width / 4 + 1},
       {&scratch->scales, tap_width / 32 + 1},
       {&scratch->largest, 1},
+      {&scratch->parts, (int64_t)row.parts / 4},
+      {&scratch->factors, (int64_t)row.factors / 4},
   };
   uint64_t bytes = 0;
   for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
@@ -76,7 +86,7 @@ typedef struct Piece {
   VulkanSteps steps;
   DflashError *error;
   DflashStatus status; /* of the first step that failed; later ones do nothing */
-  bool words, largest; /* made of context.norm already */
+  int made;            /* of context.norm already: product.h */
 } Piece;
 
 static VulkanRange part(VulkanRange range, uint64_t offset, uint64_t bytes) {
@@ -103,24 +113,19 @@ static void product(Piece *p, VulkanProduct product) {
   product.words = p->t.words;
   product.scales = p->t.scales;
   product.largest = p->t.largest;
+  product.parts = p->t.parts;
+  product.factors = p->t.factors;
+  product.most_splits = MOST_SPLITS;
   if (!p->status) p->status = vulkan_steps_product(p->model, &p->steps, &product, p->error);
 }
 
-/* A product of context.norm. Its int8 form serves all q4tp matrices; the largest of its rows all but q8_2f, whose
- * columns scale it first. */
+/* A product of context.norm: what one makes of it serves those after it. */
 static void project(Piece *p, const VulkanMatrix *matrix, VulkanRange y, int64_t y_first, int32_t stage,
                     int64_t layer) {
-  const bool i8 = p->model->profile == DFLASH_PROFILE_I8;
-  bool *made = i8 ? &p->words : &p->largest;
-  const bool shared = matrix->storage == DFLASH_STORAGE_Q4TP || (!i8 && matrix->storage != DFLASH_STORAGE_Q8_2F);
-  product(p, (VulkanProduct){.matrix = matrix,
-                             .x = p->t.norm,
-                             .y = y,
-                             .y_first = y_first,
-                             .prepared = shared && *made,
-                             .stage = stage,
-                             .layer = (int32_t)layer});
-  *made = shared || (i8 && *made);
+  VulkanProduct next = {
+      .matrix = matrix, .x = p->t.norm, .y = y, .y_first = y_first, .stage = stage, .layer = (int32_t)layer};
+  vulkan_product_follow(p->model, &next, &p->made);
+  product(p, next);
 }
 
 static void norm(Piece *p) {

@@ -32,7 +32,7 @@ void test_prepared_close(TestPrepared *prepared) {
   free(prepared->factors);
 }
 
-static VkPipeline make_pipeline(VulkanDevice *device, const TestCode *code, const VulkanPipeline *wanted) {
+static VkPipeline make_pipeline(VulkanDevice *device, const VulkanModule *code, const VulkanPipeline *wanted) {
   const VulkanApi *api = &device->api;
   VkSpecializationMapEntry entries[VULKAN_MAX_CONSTANTS];
   for (uint32_t i = 0; i < wanted->constant_count; i++) entries[i] = (VkSpecializationMapEntry){i, 4 * i, 4};

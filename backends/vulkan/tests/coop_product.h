@@ -4,12 +4,6 @@
 
 #include "matrices.h"
 
-/* A kernel's code in place of the one that the backend has. */
-typedef struct TestCode {
-  const uint32_t *words;
-  size_t bytes;
-} TestCode;
-
 /* A kernel with its constants, but for parts, as kernel.h orders them. */
 typedef struct TestCoopCase {
   int kernel;
@@ -19,7 +13,7 @@ typedef struct TestCoopCase {
 /* Where kernels come from: emulated, by VULKAN_KERNEL_COOP_F16 and after, or NULL: the backend's own. */
 typedef struct TestCoop {
   TestKernels kernels;
-  const TestCode *emulated;
+  const VulkanModule *emulated;
   uint32_t widths_f16, widths_i8; /* rows of x that can be taken at once: 8 and 16, as bits */
   bool direct;                    /* the places of elements are as the direct kernels expect */
 } TestCoop;

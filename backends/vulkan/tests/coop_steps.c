@@ -18,7 +18,6 @@ typedef struct Bench {
   VulkanMatrix matrix;
   VulkanPart parts[2];
   VulkanProduct product;
-  VulkanCoopScratch scratch;
 } Bench;
 
 static VulkanRange place(Bench *b, const void *data, uint64_t bytes) {
@@ -72,12 +71,12 @@ static void place_product(Bench *b, const float *x, int64_t rows, int64_t out_ro
                                .y_stride = out_rows,
                                .words = place(b, NULL, n * cols + 32),
                                .scales = place(b, NULL, n * cols / 8 + 4),
-                               .largest = place(b, NULL, n * 4)};
+                               .largest = place(b, NULL, n * 4),
+                               .parts = place(b, NULL, vulkan_coop_parts_bytes(&b->matrix, rows)),
+                               .factors = place(b, NULL, n * 8),
+                               .most_splits = most_splits};
   const uint64_t found = vulkan_coop_found_bytes(&b->model, &b->matrix, rows, most_splits);
-  b->scratch = (VulkanCoopScratch){.parts = place(b, NULL, vulkan_coop_parts_bytes(&b->matrix, rows)),
-                                   .factors = place(b, NULL, n * 8),
-                                   .found = place(b, NULL, found ? found : 4),
-                                   .most_splits = most_splits};
+  b->product.found = place(b, NULL, found ? found : 4);
 }
 
 static void run_steps(Bench *b, VulkanSteps *steps) {
@@ -99,7 +98,7 @@ static void run_product(Bench *b) {
   assert_true(vulkan_coop_takes(&b->model, &b->matrix));
   test_coop_pipeline(b->coop, vulkan_coop_kernel(&b->model, &b->matrix), &tile.threads, 7);
   b->model.pipelines = b->coop->kernels.pipelines;
-  test_ok(vulkan_steps_coop_product(&b->model, &steps, &b->product, &b->scratch, &error), &error);
+  test_ok(vulkan_steps_coop_product(&b->model, &steps, &b->product, &error), &error);
   b->coop->kernels.pipelines = b->model.pipelines;
   run_steps(b, &steps);
   vulkan_steps_close(&steps);

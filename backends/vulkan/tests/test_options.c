@@ -14,7 +14,7 @@ static void test_defaults(void **state) {
   (void)state;
   VulkanOptions o;
   assert_int_equal(vulkan_options_read(&(DflashModelDesc){0}, &o, NULL), DFLASH_OK);
-  assert_false(o.validation || o.dot_required || o.keep_all || o.statistics);
+  assert_false(o.units || o.units_required || o.validation || o.dot_required || o.keep_all || o.statistics);
   assert_true(o.dot);
   assert_true(o.splits == 0 && o.skip_barrier == 0 && o.fault.at == 0);
 }
@@ -27,6 +27,9 @@ static void test_values(void **state) {
   assert_true(read("dot", "on", &o, NULL) == DFLASH_OK && o.dot && o.dot_required);
   assert_true(read("dot", "off", &o, NULL) == DFLASH_OK && !o.dot && !o.dot_required);
   assert_true(read("dot", "auto", &o, NULL) == DFLASH_OK && o.dot && !o.dot_required);
+  assert_true(read("matrix", "cooperative", &o, NULL) == DFLASH_OK && o.units && o.units_required);
+  assert_true(read("matrix", "tile", &o, NULL) == DFLASH_OK && !o.units && !o.units_required);
+  assert_true(read("matrix", "auto", &o, NULL) == DFLASH_OK && !o.units_required);
   assert_true(read("keep", "all", &o, NULL) == DFLASH_OK && o.keep_all);
   assert_true(read("keep", "window", &o, NULL) == DFLASH_OK && !o.keep_all);
   assert_true(read("splits", "7", &o, NULL) == DFLASH_OK && o.splits == 7);
@@ -54,13 +57,12 @@ static void test_faults(void **state) {
 
 static void test_refused(void **state) {
   (void)state;
-  static const char *const cases[][2] = {{"validation", "yes"}, {"dot", ""},
-                                         {"keep", "none"},      {"splits", "64"},
-                                         {"splits", "-1"},      {"splits", "1x"},
-                                         {"statistics", "all"}, {"skip-barrier", "-2"},
-                                         {"fail", ":lost"},     {"fail", "3:"},
-                                         {"fail", "3:gone"},    {"fail", "x"},
-                                         {"fail", "-1"},        {"fail", "11111111111111111111111111111111111111"}};
+  static const char *const cases[][2] = {
+      {"validation", "yes"}, {"dot", ""},           {"keep", "none"},
+      {"matrix", "on"},      {"splits", "64"},      {"splits", "-1"},
+      {"splits", "1x"},      {"statistics", "all"}, {"skip-barrier", "-2"},
+      {"fail", ":lost"},     {"fail", "3:"},        {"fail", "3:gone"},
+      {"fail", "x"},         {"fail", "-1"},        {"fail", "11111111111111111111111111111111111111"}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     VulkanOptions o;
     DflashError error = {0};
@@ -75,7 +77,7 @@ static void test_unknown(void **state) {
   VulkanOptions o;
   DflashError error = {0};
   assert_int_equal(read("threads", "2", &o, &error), DFLASH_INVALID_ARGUMENT);
-  static const char *const known[] = {"threads", "validation", "dot",          "keep",
+  static const char *const known[] = {"threads", "validation", "dot",          "matrix", "keep",
                                       "splits",  "statistics", "skip-barrier", "fail"};
   for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) assert_non_null(strstr(error.message, known[i]));
   assert_int_equal(read(NULL, NULL, &o, &error), DFLASH_INVALID_ARGUMENT);

@@ -215,13 +215,85 @@ static void test_paths(void **state) {
   check_path(model, DFLASH_STORAGE_F16, 1, 1, "tile 8x8 f16, f32");
 }
 
+/* What one product makes of x serves the next that needs the same, and no other. */
+static void check_follows(const DflashModel *model, const int32_t *storages, const char *prepared) {
+  int made = VULKAN_MADE_NOTHING;
+  for (int i = 0; prepared[i]; i++) {
+    const VulkanMatrix matrix = {.storage = storages[i], .rows = 32, .cols = 32};
+    VulkanProduct p = {.matrix = &matrix};
+    vulkan_product_follow(model, &p, &made);
+    assert_int_equal(p.prepared, prepared[i] == '+');
+  }
+}
+
+static const int32_t in_turn[] = {DFLASH_STORAGE_Q4TP,  DFLASH_STORAGE_Q4TP, DFLASH_STORAGE_F16, DFLASH_STORAGE_F16,
+                                  DFLASH_STORAGE_BF16,  DFLASH_STORAGE_BF16, DFLASH_STORAGE_F16, DFLASH_STORAGE_Q8_2F,
+                                  DFLASH_STORAGE_Q8_2F, DFLASH_STORAGE_Q4TP, DFLASH_STORAGE_F32, DFLASH_STORAGE_Q4TP};
+
+static void test_prepared_on_tiles(void **state) {
+  DflashModel *model = *state;
+  model->profile = DFLASH_PROFILE_EXACT;
+  check_follows(model, in_turn, "------------");
+  model->profile = DFLASH_PROFILE_F16;
+  check_follows(model, in_turn, "-++++++---++");
+  model->profile = DFLASH_PROFILE_I8;
+  check_follows(model, in_turn, "-+-------+-+");
+}
+
+/* A device with matrix units; f32 and bf16 stay with the tiles. Parts outlive a product that makes nothing. */
+static void test_prepared_on_units(void **state) {
+  static DflashModel model;
+  model = *(const DflashModel *)*state;
+  model.geometry.block = 8;
+  model.options.units = true;
+  model.device.traits.coop_f16 = model.device.traits.coop_i8 = 8;
+  model.profile = DFLASH_PROFILE_EXACT;
+  check_follows(&model, in_turn, "-+-+--+----+");
+  model.profile = DFLASH_PROFILE_F16;
+  check_follows(&model, in_turn, "-+-+-+------");
+  model.profile = DFLASH_PROFILE_I8;
+  check_follows(&model, in_turn, "-+-+--+----+");
+}
+
+static void test_paths_on_units(void **state) {
+  static DflashModel model;
+  model = *(const DflashModel *)*state;
+  uint32_t constants[VULKAN_MAX_CONSTANTS], count;
+  const VulkanMatrix matrix = {.storage = DFLASH_STORAGE_Q4TP, .rows = 1024, .cols = 32};
+  model.geometry.block = 8;
+  model.options.units = true;
+  model.device.traits.shared_bytes = 65536;
+  model.device.traits.coop_f16 = model.device.traits.coop_i8 = 8;
+  model.profile = DFLASH_PROFILE_EXACT;
+  check_path(&model, DFLASH_STORAGE_Q8_2F, 1024, 8, "matrix units 16x8, 192 rows, 3 parts of f16, q8_2f");
+  check_path(&model, DFLASH_STORAGE_F32, 1024, 8, "tile 8x8 f32, f32");
+  model.coop_direct = true;
+  check_path(&model, DFLASH_STORAGE_Q4TP, 1024, 3, "matrix units 16x8, 256 rows, 3 parts of f16, q4tp direct");
+  assert_int_equal(vulkan_product_kernel(&model, &matrix, 8, constants, &count), VULKAN_KERNEL_COOP_Q4_DIRECT);
+  assert_true(count == 7 && constants[0] == 256 && constants[1] == 8 && constants[6] == 3);
+  model.profile = DFLASH_PROFILE_F16;
+  check_path(&model, DFLASH_STORAGE_F16, 1024, 8, "matrix units 16x8, 128 rows, 1 part of f16, f16");
+  model.profile = DFLASH_PROFILE_I8;
+  check_path(&model, DFLASH_STORAGE_Q4TP, 1024, 8, "matrix units 16x8, 128 rows, int8, q4tp");
+  model.geometry.block = 9; /* sixteen rows at once, which these units do not take */
+  check_path(&model, DFLASH_STORAGE_F16, 1024, 9, "tile 16x8 f16, f32");
+  model.geometry.block = 8;
+  model.options.units = false;
+  check_path(&model, DFLASH_STORAGE_F16, 1024, 8, "tile 8x8 f16, f32");
+}
+
 int main(void) {
   static DflashModel model;
   test_device_open(&model.device);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_prestate(test_exact_products, &model), cmocka_unit_test_prestate(test_int8_products, &model),
-      cmocka_unit_test_prestate(test_half_products, &model),  cmocka_unit_test_prestate(test_many_rows, &model),
+      cmocka_unit_test_prestate(test_exact_products, &model),
+      cmocka_unit_test_prestate(test_int8_products, &model),
+      cmocka_unit_test_prestate(test_half_products, &model),
+      cmocka_unit_test_prestate(test_many_rows, &model),
       cmocka_unit_test_prestate(test_paths, &model),
+      cmocka_unit_test_prestate(test_prepared_on_tiles, &model),
+      cmocka_unit_test_prestate(test_prepared_on_units, &model),
+      cmocka_unit_test_prestate(test_paths_on_units, &model),
   };
   const int failed = cmocka_run_group_tests_name("product", tests, NULL, NULL);
   drawn_model_close(&drawn);

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "held.h"
+#include "units.h"
 
 enum { HOST_NONE, HOST_STALE_H, HOST_STALE_VISIBLE, HOST_LATE_ROW, HOST_PLANTS };
 
@@ -60,6 +61,11 @@ static DflashStatus choose(const char *name, DflashError *error) {
                           HOST_PLANTS - 1);
 }
 
+static DflashStatus emulate(const char *value, DflashError *error) {
+  if (vulkan_units_emulate(value, __wrap_vulkan_modules)) return DFLASH_OK;
+  return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "vulkan: units '%s', expected shared or direct", value);
+}
+
 DflashStatus __wrap_vulkan_options_read(const DflashModelDesc *desc, VulkanOptions *options, DflashError *error) {
   DflashModelDesc rest = *desc;
   DflashOption *others = dflash_alloc(desc->option_count + 1, sizeof *others);
@@ -67,14 +73,20 @@ DflashStatus __wrap_vulkan_options_read(const DflashModelDesc *desc, VulkanOptio
   DflashStatus status = DFLASH_OK;
   memcpy(__wrap_vulkan_modules, __real_vulkan_modules, sizeof __wrap_vulkan_modules);
   planted.host = HOST_NONE;
+  vulkan_units_leave();
   rest.options = others;
   rest.option_count = 0;
+  const char *plant = "none";
   for (uint32_t i = 0; !status && i < desc->option_count; i++) {
-    if (desc->options[i].key && strcmp(desc->options[i].key, "plant") == 0)
-      status = choose(desc->options[i].value, error);
+    const DflashOption *option = &desc->options[i];
+    if (option->key && strcmp(option->key, "plant") == 0)
+      plant = option->value;
+    else if (option->key && strcmp(option->key, "units") == 0)
+      status = emulate(option->value, error);
     else
-      others[rest.option_count++] = desc->options[i];
+      others[rest.option_count++] = *option;
   }
+  if (!status) status = choose(plant, error);
   if (!status) status = __real_vulkan_options_read(&rest, options, error);
   free(others);
   return status;

@@ -55,6 +55,9 @@ plant(half-scale HALF_Q4 "matrix WEIGHTS_Q4 HALF" half.glsl
 plant(half-bits HALF_Q8 "matrix WEIGHTS_Q8 HALF" half.glsl
   [[(bits + 0xfff + (bits >> 13 & 1)) & 0xffffe000]] [[bits & 0xffff0000]])
 
+# ---- matrices on matrix units, which are emulated
+plant(units-parts COOP_Q4 "coop EMULATED WEIGHTS_Q4" coop.comp [[fma(value, 1.0 / 2048,]] [[fma(value, 0.0,]])
+
 # ---- attention
 plant(score-barrier ATTEND "attend" attend.comp
 [[    score_keys();

@@ -42,6 +42,7 @@ static const Row rows[] = {
     {"half-away", "halves.h5", "i8", "context.k_proj", 0, NULL, NULL},
     {"half-scale", ODD, "f16", "context.k_proj", 0, NULL, NULL},
     {"half-bits", ODD, "f16", "context.fc", NO_LAYER, NULL, NULL},
+    {"units-parts", ODD, "exact", "context.k_proj", 0, "matrix=cooperative --option units=shared", NULL},
     /* attention */
     {"kv-head", TINY, "exact", "attn.mix", 0, NULL, NULL},
     {"window-row", TINY, "exact", "attn.mix", 1, NULL, NULL},
@@ -61,7 +62,7 @@ static const Row rows[] = {
     {"late-row", "context-300.h5", "exact", "rewind", NO_LAYER, NULL, NULL},
 };
 
-enum { ROWS = sizeof rows / sizeof rows[0], SHADER_PLANTS = 32, HOST_PLANTS = 3 };
+enum { ROWS = sizeof rows / sizeof rows[0], SHADER_PLANTS = 33, HOST_PLANTS = 3 };
 
 static Program verify(const Row *row, const char *plant, const char *option) {
   return program("verify %s -q --backend vulkan-planted --profile %s --option validation=on --option plant=%s%s%s "
