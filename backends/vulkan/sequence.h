@@ -131,8 +131,8 @@ void vulkan_context_close(DflashSequence *s);
 /* Projects the rows that wait. A failure leaves them waiting. */
 DflashStatus vulkan_settle(DflashSequence *s, DflashError *error);
 
-/* product.c: steps of y[y_first + r] = matrix . x[x_first + r], the first out_rows rows of the matrix, with what is made
- * of x before it (once per x: `prepared` says that it is there already; product.h). */
+/* product.c: steps of y[y_first + r] = matrix . x[x_first + r], the first out_rows rows of the matrix, with what is
+ * made of x before it (once per x: `prepared` says that it is there already; product.h). */
 typedef struct VulkanProduct {
   const VulkanMatrix *matrix;
   VulkanRange x, y;
