@@ -61,13 +61,16 @@ static DflashStatus check_kept(const DflashSequence *s, int64_t anchor, DflashEr
 
 static void *input_at(const DflashSequence *s, uint64_t offset) { return (char *)s->upload.mapped + offset; }
 
+/* Mapped memory is only written: a read of it is slow where it is not cached. A block before all rows that the buffer
+ * holds sees none: begin and end are 0. */
 static void write_visible(const DflashSequence *s, const DflashBlockCall *call, int64_t layer) {
   uint32_t *visible = input_at(s, s->input.visible + (uint64_t)layer * s->input.visible_stride);
-  const int64_t base = s->held[layer].base, end = context_end(s, call->anchor_pos);
-  visible[0] = (uint32_t)(end > base ? end - base : 0);
+  const int64_t base = s->held[layer].base, settled = context_end(s, call->anchor_pos);
+  const int64_t end = settled > base ? settled - base : 0;
+  visible[0] = (uint32_t)end;
   for (int64_t row = 0; row < call->rows; row++) {
     const int64_t from = sees_from(s, layer, call->anchor_pos, row) - base;
-    visible[1 + row] = from < (int64_t)visible[0] ? (uint32_t)from : visible[0];
+    visible[1 + row] = (uint32_t)(from < 0 ? 0 : from < end ? from : end);
   }
 }
 
