@@ -54,8 +54,9 @@ DflashStatus vulkan_supports(const DflashModelDesc *desc, DflashError *error) {
   VulkanOptions options;
   VulkanDevice device = {0};
   DflashStatus status = vulkan_check_desc(desc, &options, error);
+  if (status) return status;
   const VulkanDeviceOptions device_options = {.id = desc->device, .assumed = &options.assumed};
-  if (!status) status = vulkan_device_open(&device_options, &device, error);
+  status = vulkan_device_open(&device_options, &device, error);
   if (status) return status;
   status = vulkan_check_device(desc, &options, &device.traits, error);
   vulkan_device_close(&device);
