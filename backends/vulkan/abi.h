@@ -6,6 +6,19 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/error.h"
+
+/* What a caller gives, which begins with its struct_size: DFLASH_INVALID_ARGUMENT, naming it, where it is NULL or ends
+ * before the `needed` bytes that are read. */
+static inline DflashStatus vulkan_check_struct(const void *given, size_t needed, const char *what, DflashError *error) {
+  uint32_t size;
+  if (!given) return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "vulkan: %s: not given", what);
+  memcpy(&size, given, sizeof size);
+  if (size >= needed) return DFLASH_OK;
+  return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "vulkan: %s: struct_size is %u, at least %zu is needed", what,
+                          size, needed);
+}
+
 /* Gives `from` to a caller whose struct holds `size` bytes; its struct_size, the first member, stays. */
 static inline void vulkan_give(void *to, uint32_t size, const void *from, size_t from_size) {
   const size_t count = size < from_size ? size : from_size;

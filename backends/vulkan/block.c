@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "abi.h"
 #include "base/error.h"
 
 uint64_t vulkan_now_ns(void) {
@@ -14,6 +15,8 @@ uint64_t vulkan_now_ns(void) {
 
 static DflashStatus check_call(const DflashSequence *s, const DflashBlockCall *c, DflashError *error) {
   const DflashGeometry *g = &s->model->geometry;
+  DflashStatus status = vulkan_check_struct(c, sizeof *c, "block", error);
+  if (status) return status;
   const struct {
     const char *name;
     int64_t value, least, most;
@@ -29,7 +32,9 @@ static DflashStatus check_call(const DflashSequence *s, const DflashBlockCall *c
       return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "vulkan: block: %s is %lld, valid is %lld to %lld",
                               fields[i].name, (long long)fields[i].value, (long long)fields[i].least,
                               (long long)fields[i].most);
-  if (!c->h || !c->tokens || !c->tokens->chosen || !c->tokens->plain)
+  status = vulkan_check_struct(c->tokens, sizeof *c->tokens, "block: tokens", error);
+  if (status) return status;
+  if (!c->h || !c->tokens->chosen || !c->tokens->plain)
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "vulkan: block: no embeddings or no room for tokens");
   if (s->model->head.rows == 0)
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "vulkan: block: the model was opened without a head");

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 
+#include "abi.h"
 #include "instance.h"
 
 /* The first family with a compute queue, one that takes time stamps before one that does not; false: none. */
@@ -105,21 +106,26 @@ DflashStatus vulkan_find(VulkanApi *api, VkInstance instance, VulkanFound **foun
   return status;
 }
 
-static void describe(const VulkanTraits *traits, DflashDevice *device) {
-  device->is_cpu = traits->is_cpu;
-  device->memory_bytes = traits->memory_bytes;
-  snprintf(device->id, sizeof device->id, "%s", traits->id);
-  snprintf(device->name, sizeof device->name, "%s", traits->name);
-  snprintf(device->driver, sizeof device->driver, "%s", traits->driver);
+/* Into the index-th of the caller's structs, which are struct_size bytes each. */
+static void describe(const VulkanTraits *traits, DflashDevice *devices, uint32_t index) {
+  const uint32_t size = devices->struct_size;
+  DflashDevice device = {.is_cpu = traits->is_cpu, .memory_bytes = traits->memory_bytes};
+  snprintf(device.id, sizeof device.id, "%s", traits->id);
+  snprintf(device.name, sizeof device.name, "%s", traits->name);
+  snprintf(device.driver, sizeof device.driver, "%s", traits->driver);
+  vulkan_give((char *)devices + (size_t)index * size, size, &device, sizeof device);
 }
 
 DflashStatus vulkan_devices(DflashDevice *devices, uint32_t capacity, uint32_t *count, DflashError *error) {
   VulkanDevice device = {0};
   VulkanFound *found = NULL;
   *count = 0;
-  DflashStatus status = vulkan_instance_open(&device, false, error);
+  DflashStatus status =
+      capacity > 0 ? vulkan_check_struct(devices, sizeof devices->struct_size, "devices", error) : DFLASH_OK;
+  if (status) return status;
+  status = vulkan_instance_open(&device, false, error);
   if (status == DFLASH_OK) status = vulkan_find(&device.api, device.instance, &found, count, error);
-  for (uint32_t i = 0; found && i < *count && i < capacity; i++) describe(&found[i].traits, &devices[i]);
+  for (uint32_t i = 0; found && i < *count && i < capacity; i++) describe(&found[i].traits, devices, i);
   free(found);
   vulkan_instance_close(&device);
   return status;

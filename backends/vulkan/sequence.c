@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "abi.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "coop.h"
@@ -24,6 +25,9 @@ static uint32_t choose_splits(const DflashModel *model) {
 DflashStatus vulkan_sequence_open(DflashModel *model, const DflashSequenceDesc *desc, DflashSequence **sequence,
                                   DflashError *error) {
   *sequence = NULL;
+  DflashStatus status =
+      desc ? vulkan_check_struct(desc, sizeof *desc, "the description of a sequence", error) : DFLASH_OK;
+  if (status) return status;
   DflashSequence *s = dflash_alloc(1, sizeof *s);
   if (!s) return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "vulkan: no memory for a sequence");
   s->model = model;
@@ -31,8 +35,7 @@ DflashStatus vulkan_sequence_open(DflashModel *model, const DflashSequenceDesc *
   s->splits = choose_splits(model);
   s->coop_splits = vulkan_coop_most_splits(model);
   s->held = dflash_alloc((size_t)model->geometry.layers, sizeof *s->held);
-  DflashStatus status =
-      s->held ? DFLASH_OK : dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "vulkan: no memory for a sequence");
+  status = s->held ? DFLASH_OK : dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "vulkan: no memory for a sequence");
   if (!status) status = vulkan_scratch_open(s, error);
   if (status) {
     vulkan_sequence_close(s);

@@ -1,3 +1,4 @@
+#include "abi.h"
 #include "base/error.h"
 #include "limits.h"
 #include "sequence.h"
@@ -40,10 +41,12 @@ static DflashStatus check_sizes(const DflashGeometry *g, DflashError *error) {
 }
 
 DflashStatus vulkan_check_desc(const DflashModelDesc *desc, VulkanOptions *options, DflashError *error) {
-  if (!desc || !desc->geometry) return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "vulkan: no geometry is given");
+  DflashStatus status = vulkan_check_struct(desc, sizeof *desc, "the description of a model", error);
+  if (status) return status;
+  if (!desc->geometry) return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "vulkan: no geometry is given");
   if (desc->weights && (!desc->weights->layers || !desc->weights->inv_freq))
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "vulkan: weights without layers or inv_freq");
-  DflashStatus status = vulkan_options_read(desc, options, error);
+  status = vulkan_options_read(desc, options, error);
   if (!status) status = check_profile(desc, error);
   if (!status) status = check_sizes(desc->geometry, error);
   return status;

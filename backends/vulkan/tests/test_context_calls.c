@@ -265,12 +265,41 @@ static void test_arguments(void **state) {
   vulkan_sequence_close(s);
 }
 
+/* Nothing is read of a struct that ends too early. */
+static void test_short_structs(void **state) {
+  (void)state;
+  const DflashSequenceDesc desc = {.struct_size = offsetof(DflashSequenceDesc, reserve_rows)};
+  const float h[2 * HIDDEN] = {0};
+  int32_t chosen[1], plain[1];
+  DflashTokens tokens = {.struct_size = sizeof tokens, .chosen = chosen, .plain = plain};
+  DflashBlockCall call = {.struct_size = sizeof call,
+                          .rows = 2,
+                          .n_draft = 1,
+                          .head_width = contexts.drawn.geometry.vocab,
+                          .h = h,
+                          .tokens = &tokens};
+  DflashSequence *none, *s = open_sequence(0);
+  assert_int_equal(vulkan_sequence_open(contexts.model, &desc, &none, NULL), DFLASH_INVALID_ARGUMENT);
+  assert_null(none);
+  assert_int_equal(vulkan_block(s, &call, NULL), DFLASH_OK);
+  assert_int_equal(vulkan_block(s, NULL, NULL), DFLASH_INVALID_ARGUMENT);
+  call.struct_size = offsetof(DflashBlockCall, logits);
+  assert_int_equal(vulkan_block(s, &call, NULL), DFLASH_INVALID_ARGUMENT);
+  call.struct_size = sizeof call;
+  tokens.struct_size = offsetof(DflashTokens, candidates);
+  assert_int_equal(vulkan_block(s, &call, NULL), DFLASH_INVALID_ARGUMENT);
+  call.tokens = NULL;
+  assert_int_equal(vulkan_block(s, &call, NULL), DFLASH_INVALID_ARGUMENT);
+  vulkan_sequence_close(s);
+}
+
 int main(void) {
   contexts_open();
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_kept_rows_are_read), cmocka_unit_test(test_random), cmocka_unit_test(test_long),
       cmocka_unit_test(test_generation),         cmocka_unit_test(test_kept),   cmocka_unit_test(test_rewind),
-      cmocka_unit_test(test_allocation_limit),   cmocka_unit_test(test_load),   cmocka_unit_test(test_arguments)};
+      cmocka_unit_test(test_allocation_limit),   cmocka_unit_test(test_load),   cmocka_unit_test(test_arguments),
+      cmocka_unit_test(test_short_structs)};
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   contexts_close();
   return failed;

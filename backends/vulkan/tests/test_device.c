@@ -27,12 +27,28 @@ static void test_list(void **state) {
   DflashError error = {0};
   DflashDevice devices[16] = {{0}};
   uint32_t count = 0;
+  for (int i = 0; i < 16; i++) devices[i].struct_size = sizeof *devices;
   test_ok(vulkan_devices(devices, 16, &count, &error), &error);
   assert_true(count >= 1);
   assert_string_equal(devices[0].id, shared.traits.id);
   assert_string_equal(devices[0].name, shared.traits.name);
   assert_string_equal(devices[0].driver, shared.traits.driver);
   for (uint32_t i = 1; i < count && i < 16; i++) assert_true(devices[i].is_cpu >= devices[i - 1].is_cpu);
+}
+
+/* A caller whose struct ends before the driver's name. */
+static void test_list_of_short_structs(void **state) {
+  (void)state;
+  DflashError error = {0};
+  DflashDevice device = {.struct_size = offsetof(DflashDevice, driver)};
+  uint32_t count = 0;
+  test_ok(vulkan_devices(&device, 1, &count, &error), &error);
+  assert_int_equal(device.struct_size, offsetof(DflashDevice, driver));
+  assert_string_equal(device.name, shared.traits.name);
+  assert_string_equal(device.driver, "");
+  device.struct_size = 0;
+  assert_int_equal(vulkan_devices(&device, 1, &count, &error), DFLASH_INVALID_ARGUMENT);
+  assert_int_equal(vulkan_devices(NULL, 1, &count, &error), DFLASH_INVALID_ARGUMENT);
 }
 
 static void test_list_without_room(void **state) {
@@ -128,6 +144,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_traits),
       cmocka_unit_test(test_list),
+      cmocka_unit_test(test_list_of_short_structs),
       cmocka_unit_test(test_list_without_room),
       cmocka_unit_test(test_open_by_id),
       cmocka_unit_test(test_unknown_id),

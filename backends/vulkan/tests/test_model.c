@@ -123,7 +123,9 @@ static void test_description(void **state) {
   assert_refused(vulkan_supports(&desc, &error), &error, DFLASH_UNAVAILABLE, WORDS("no such device"));
   desc.geometry = NULL;
   assert_refused(vulkan_supports(&desc, &error), &error, DFLASH_INVALID_ARGUMENT, WORDS("geometry"));
-  assert_refused(vulkan_supports(NULL, &error), &error, DFLASH_INVALID_ARGUMENT, WORDS("geometry"));
+  desc.struct_size = offsetof(DflashModelDesc, options);
+  assert_refused(vulkan_supports(&desc, &error), &error, DFLASH_INVALID_ARGUMENT, WORDS("struct_size"));
+  assert_refused(vulkan_supports(NULL, &error), &error, DFLASH_INVALID_ARGUMENT, WORDS("not given"));
   vulkan_model_close(NULL);
 }
 
