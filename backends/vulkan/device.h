@@ -16,7 +16,7 @@ typedef struct VulkanTraits {
   uint32_t vendor; /* as PCI numbers them */
   uint32_t subgroup_size;
   uint32_t coop_f16, coop_i8; /* rows of x, 8 and 16 as bits, that matrix units take in f16 and int8; 0: none */
-  uint32_t max_threads; /* of a workgroup, at least 128 by the standard */
+  uint32_t max_threads;       /* of a workgroup, at least 128 by the standard */
   uint32_t max_groups[3];
   uint32_t max_storage_buffers; /* that one kernel binds */
   uint32_t timestamp_bits;      /* valid ones; 0: no timestamps */
@@ -57,11 +57,11 @@ typedef struct VulkanDevice {
 } VulkanDevice;
 
 typedef struct VulkanDeviceOptions {
-  const char *id;    /* of traits; NULL or "": a discrete device first, a processor last */
-  bool validation;   /* layers with synchronisation and best practices; absent ones are DFLASH_UNAVAILABLE */
-  bool statistics;   /* of kernels, where the device has them */
+  const char *id;  /* of traits; NULL or "": a discrete device first, a processor last */
+  bool validation; /* layers with synchronisation and best practices; absent ones are DFLASH_UNAVAILABLE */
+  bool statistics; /* of kernels, where the device has them */
   const struct VulkanAssumed *assumed; /* assume.h; NULL: what the device says */
-  VulkanFault fault; /* planted from the device's opening on */
+  VulkanFault fault;                   /* planted from the device's opening on */
 } VulkanDeviceOptions;
 
 /* All devices of version 1.2 or later that have a queue with compute. */

@@ -1,5 +1,5 @@
-/* Push constants of the kernels, read by C and by GLSL. C sees all of them as structs; a shader defines PUSH_NAME of its
- * own, then VULKAN_GLSL is set by its build, and gets one block called `push`. All members are 4 bytes wide. */
+/* Push constants of the kernels, read by C and by GLSL. C sees all of them as structs; a shader defines PUSH_NAME of
+ * its own, then VULKAN_GLSL is set by its build, and gets one block called `push`. All members are 4 bytes wide. */
 #ifdef VULKAN_GLSL
 #define WORD uint
 #define REAL float
@@ -150,8 +150,8 @@ WORD rows; /* of the block */
 WORD heads;
 WORD kv_heads;
 WORD head_dim;
-WORD splits; /* of this segment; part `splits` is the block itself */
-REAL scale;  /* head_dim^-0.5 */
+WORD splits;     /* of this segment; part `splits` is the block itself */
+REAL scale;      /* head_dim^-0.5 */
 WORD row_first;  /* of the context, where the bound segment begins */
 WORD row_count;  /* of the segment */
 WORD part_first; /* where the segment's parts go */
@@ -193,7 +193,8 @@ WORD rank;
 WORD storage;     /* DFLASH_STORAGE_F32, _F16 or _BF16 */
 WORD token_first; /* of the part */
 WORD token_count;
-WORD predecessor; /* 1: entry [j, p] is of candidate p of row j - 1, and [0, 0] of the anchor; 0: of candidate p of row j */
+WORD predecessor; /* 1: entry [j, p] is of candidate p of row j - 1, and [0, 0] of the anchor; 0: of candidate p of row
+                     j */
 PUSH_END(GatherPush)
 #endif
 

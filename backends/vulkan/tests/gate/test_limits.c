@@ -56,7 +56,8 @@ static void test_declines(void **state) {
       {TINY, "memory:64K", "", "as assumed has 65536"},
       {LONG, "dot:0", "--option dot=on --profile i8", "option dot is on|as assumed has no integer dot product"},
       {LONG, "binding:16K", "", "600 context rows of layer 0|room for 512|4 splits of attention|binding of 16384"},
-      {LONG, "binding:16K", "--option splits=12", "(splits + 1) * block * heads * head_dim takes|as assumed shows 16384"},
+      {LONG, "binding:16K", "--option splits=12",
+       "(splits + 1) * block * heads * head_dim takes|as assumed shows 16384"},
   };
   for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) check_run(&runs[i], UNAVAILABLE);
 }
