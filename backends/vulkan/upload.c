@@ -39,12 +39,23 @@ static DflashStatus open_staging(VulkanDevice *device, int kind, uint64_t bytes,
   return status;
 }
 
+/* What earlier submissions wrote is seen by the copies: a fence that was waited for does not give that. */
+static void follow_earlier_work(VulkanDevice *device, VulkanUpload *upload) {
+  const VkMemoryBarrier barrier = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+                                   .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+                                   .dstAccessMask = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT};
+  device->api.vkCmdPipelineBarrier(upload->commands,
+                                   VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
+                                   VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 1, &barrier, 0, NULL, 0, NULL);
+}
+
 static DflashStatus begin_recording(VulkanDevice *device, VulkanUpload *upload, DflashError *error) {
   if (upload->recording) return DFLASH_OK;
   const VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
                                           .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT};
   VkResult result = VULKAN_CALL(&device->api, vkBeginCommandBuffer, upload->commands, &begin);
   if (result != VK_SUCCESS) return vulkan_device_result(device, result, error, "recording copies");
+  follow_earlier_work(device, upload);
   upload->recording = true;
   upload->used = 0;
   return DFLASH_OK;
