@@ -3,19 +3,32 @@
 
 #include "instance.h"
 
-/* Advice of best practices that is not about this backend. Nothing else is left out. */
+/* Advice of best practices that is not about this backend, by its name; older layers have "UNASSIGNED-" before it.
+ * Nothing else is left out. */
 static const char *const not_about_us[] = {
-    /* The extensions of the validation itself are for debugging, which is what is being done. */
-    "UNASSIGNED-BestPractices-vkCreateInstance-specialuse-extension-debugging",
+    /* The extensions of the validation itself are for debugging, which is what is being done; new layers have another
+       one for the choice of checks, and take this one still. */
+    "BestPractices-vkCreateInstance-specialuse-extension-debugging",
+    "BestPractices-specialuse-extension",
+    "BestPractices-deprecated-extension",
     /* The few command buffers are recorded again one by one, seldom, and never while a block is timed. */
-    "UNASSIGNED-BestPractices-vkCreateCommandPool-command-buffer-reset",
+    "BestPractices-vkCreateCommandPool-command-buffer-reset",
     /* Weights lie in large blocks. A sequence has a few buffers of its own, which are small when its model is. */
-    "UNASSIGNED-BestPractices-vkAllocateMemory-small-allocation",
-    "UNASSIGNED-BestPractices-vkBindMemory-small-dedicated-allocation",
+    "BestPractices-vkAllocateMemory-small-allocation",
+    "BestPractices-vkBindMemory-small-dedicated-allocation",
+    "BestPractices-vkBindBufferMemory-small-dedicated-allocation",
     /* The compiler notes a workgroup's size in this way, too; modules are SPIR-V 1.5, which knows no other for
        constants. */
-    "UNASSIGNED-BestPractices-SpirvDeprecated_WorkgroupSize",
+    "BestPractices-SpirvDeprecated_WorkgroupSize",
 };
+
+static bool is_about_us(const char *id) {
+  static const char older[] = "UNASSIGNED-";
+  if (strncmp(id, older, sizeof older - 1) == 0) id += sizeof older - 1;
+  for (size_t i = 0; i < sizeof not_about_us / sizeof *not_about_us; i++)
+    if (strcmp(id, not_about_us[i]) == 0) return false;
+  return true;
+}
 
 static VKAPI_ATTR VkBool32 VKAPI_CALL note_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
                                                    VkDebugUtilsMessageTypeFlagsEXT types,
@@ -24,9 +37,7 @@ static VKAPI_ATTR VkBool32 VKAPI_CALL note_message(VkDebugUtilsMessageSeverityFl
   (void)types;
   VulkanMessages *messages = user;
   const char *id = data->pMessageIdName ? data->pMessageIdName : "";
-  for (size_t i = 0; i < sizeof not_about_us / sizeof *not_about_us; i++)
-    if (strcmp(id, not_about_us[i]) == 0) return VK_FALSE;
-  if (messages->count++ == 0)
+  if (is_about_us(id) && messages->count++ == 0)
     snprintf(messages->first, sizeof messages->first, "%s", data->pMessage ? data->pMessage : id);
   return VK_FALSE;
 }

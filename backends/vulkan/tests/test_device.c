@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "instance.h"
+
 static VulkanDevice shared;
 
 static void test_traits(void **state) {
@@ -129,6 +131,29 @@ static void test_validation_speaks(void **state) {
   vulkan_device_close(&device);
 }
 
+/* Old layers and new ones name the same advice differently. */
+static void test_advice(void **state) {
+  (void)state;
+  static const char *const left_out[] = {"UNASSIGNED-BestPractices-vkAllocateMemory-small-allocation",
+                                         "BestPractices-vkAllocateMemory-small-allocation",
+                                         "BestPractices-SpirvDeprecated_WorkgroupSize"};
+  static const char *const noted[] = {"UNASSIGNED-BestPractices-vkAllocateMemory-too-many-objects",
+                                      "VUID-VkBufferCreateInfo-size-00912", "UNASSIGNED-", NULL};
+  VulkanMessages messages = {0};
+  const VkDebugUtilsMessengerCreateInfoEXT info = vulkan_messenger_info(&messages);
+  for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++) {
+    const VkDebugUtilsMessengerCallbackDataEXT data = {.pMessageIdName = left_out[i], .pMessage = left_out[i]};
+    info.pfnUserCallback(VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT, 0, &data, info.pUserData);
+  }
+  assert_int_equal(messages.count, 0);
+  for (size_t i = 0; i < sizeof noted / sizeof *noted; i++) {
+    const VkDebugUtilsMessengerCallbackDataEXT data = {.pMessageIdName = noted[i], .pMessage = "said"};
+    info.pfnUserCallback(VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT, 0, &data, info.pUserData);
+    assert_int_equal(messages.count, i + 1);
+  }
+  assert_string_equal(messages.first, "said");
+}
+
 static void test_results(void **state) {
   (void)state;
   DflashError error = {0};
@@ -152,6 +177,7 @@ int main(void) {
       cmocka_unit_test(test_absent_layers),
       cmocka_unit_test(test_absent_driver),
       cmocka_unit_test(test_validation_speaks),
+      cmocka_unit_test(test_advice),
       cmocka_unit_test(test_results),
   };
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
