@@ -165,7 +165,6 @@ static DflashStatus give_tokens(const DflashSequence *s, const DflashBlockCall *
 
 DflashStatus vulkan_block(DflashSequence *s, const DflashBlockCall *call, DflashError *error) {
   DflashStatus status = check_call(s, call, error);
-  s->settle_ns = 0;
   if (!status) status = vulkan_settle(s, error);
   if (!status) status = check_kept(s, call->anchor_pos, error);
   if (status) return status;

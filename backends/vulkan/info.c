@@ -149,6 +149,8 @@ static DflashStatus add_statistics(const DflashModel *model, int32_t stage, int6
 
 DflashStatus vulkan_stage_info(const DflashModel *model, int32_t stage, int64_t layer, int64_t rows,
                                DflashStageInfo *info, DflashError *error) {
+  DflashStatus status = vulkan_check_struct(info, sizeof info->struct_size, "stage_info", error);
+  if (status) return status;
   if (stage < 0 || stage >= DFLASH_STAGE_COUNT)
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "vulkan: no stage %d", (int)stage);
   if (layer < 0 || layer >= vulkan_stage_layers(&model->geometry, stage) || rows < 1)
@@ -162,14 +164,14 @@ DflashStatus vulkan_stage_info(const DflashModel *model, int32_t stage, int64_t 
     vulkan_product_path(model, matrix, rows, out.path, sizeof out.path);
   else
     name_path(model, stage, out.path, sizeof out.path);
-  DflashStatus status = DFLASH_OK;
   if (model->device.statistics) status = add_statistics(model, stage, layer, rows, &out, error);
   if (!status) VULKAN_GIVE(info, out);
   return status;
 }
 
 DflashStatus vulkan_model_info(const DflashModel *model, DflashModelInfo *info, DflashError *error) {
-  (void)error;
+  DflashStatus status = vulkan_check_struct(info, sizeof info->struct_size, "model_info", error);
+  if (status) return status;
   const VulkanTraits *t = &model->device.traits;
   DflashModelInfo out = {.repeatable = 1, .resident_bytes = model->arena.bytes};
   vulkan_assumed_text(&model->options.assumed, out.path, sizeof out.path);

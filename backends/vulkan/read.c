@@ -51,6 +51,7 @@ DflashStatus vulkan_read_stage(DflashSequence *s, int32_t stage, int64_t layer, 
   if (count != (uint64_t)(rows * width))
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "vulkan: read_stage: %llu values asked for, %lld are held",
                             (unsigned long long)count, (long long)(rows * width));
+  if (!values) return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "vulkan: read_stage: values is NULL");
   return vulkan_download(&s->model->device, held_range(s, stage, layer), values, count * sizeof(float), error);
 }
 
@@ -68,10 +69,12 @@ static uint64_t host_step(void) {
 
 /* A device without time stamps is timed by the host: from submission to the end of the wait. */
 DflashStatus vulkan_block_time(DflashSequence *s, DflashBlockTime *time, DflashError *error) {
+  DflashStatus status = vulkan_check_struct(time, sizeof time->struct_size, "block_time", error);
+  if (status) return status;
   if (!s->last) return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "vulkan: block_time: no block has run");
   DflashBlockTime out = {.clock = DFLASH_CLOCK_HOST, .device_ns = s->block_ns, .context_ns = s->settle_ns};
   if (s->last->plan.stamps > 0) {
-    DflashStatus status = vulkan_plan_time(&s->model->device, &s->last->plan, &out.device_ns, error);
+    status = vulkan_plan_time(&s->model->device, &s->last->plan, &out.device_ns, error);
     if (status) return status;
     const double tick = s->model->device.traits.timestamp_ns;
     out.clock = DFLASH_CLOCK_DEVICE;

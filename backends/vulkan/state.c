@@ -31,7 +31,8 @@ void vulkan_state_close(VulkanState *state) {
 DflashStatus vulkan_device_state(DflashModel *model, DflashDeviceState *state, DflashError *error) {
   static const VulkanStateSource source = {.root = "", .nvml = "libnvidia-ml.so.1"};
   DflashDeviceState found;
-  (void)error;
+  DflashStatus status = vulkan_check_struct(state, sizeof state->struct_size, "device_state", error);
+  if (status) return status;
   vulkan_state_read(&model->state, &model->device.traits, &source, &found);
   VULKAN_GIVE(state, found);
   return DFLASH_OK;

@@ -290,6 +290,8 @@ static void test_short_structs(void **state) {
   assert_int_equal(vulkan_block(s, &call, NULL), DFLASH_INVALID_ARGUMENT);
   call.tokens = NULL;
   assert_int_equal(vulkan_block(s, &call, NULL), DFLASH_INVALID_ARGUMENT);
+  assert_int_equal(vulkan_block_time(s, NULL, NULL), DFLASH_INVALID_ARGUMENT);
+  assert_int_equal(vulkan_block_time(s, &(DflashBlockTime){.struct_size = sizeof(DflashBlockTime)}, NULL), DFLASH_OK);
   vulkan_sequence_close(s);
 }
 
