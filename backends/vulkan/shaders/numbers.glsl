@@ -41,8 +41,9 @@ float exp_f32(float x) {
   series = series * r + 0.166666667;
   series = series * r + 0.5;
   precise const float power = 1.0 + (r + (r * r) * series);
-  const int first = int(n) >> 1; /* two factors: 2^n alone may be none of f32 */
-  return power * power_of_two(first) * power_of_two(int(n) - first);
+  const int first = int(n) >> 1; /* two factors, one after the other: 2^n alone may be none of f32 */
+  precise const float result = power * power_of_two(first) * power_of_two(int(n) - first);
+  return result;
 }
 
 /* x^-1/2, at most 1.5 ulp: Newton's steps on an estimate from the exponent. Of 0 infinity, of negative numbers NaN. */
