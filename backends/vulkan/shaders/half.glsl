@@ -36,9 +36,13 @@ float round_half(float x) {
   return uintBitsToFloat((bits + 0xfff + (bits >> 13 & 1)) & 0xffffe000);
 }
 
+// `precise`, here and below: one factor after the other, for their product may be none of f32.
 vec4 to_half(vec4 x) {
-  const vec4 scaled = x * scale_up.x * scale_up.y;
+  precise const vec4 scaled = x * scale_up.x * scale_up.y;
   return vec4(round_half(scaled.x), round_half(scaled.y), round_half(scaled.z), round_half(scaled.w));
 }
 
-float from_half(float sum) { return sum * scale_down.x * scale_down.y; }
+float from_half(float sum) {
+  precise const float result = sum * scale_down.x * scale_down.y;
+  return result;
+}
