@@ -54,11 +54,12 @@ void load_next_pieces(uint piece, uint count) {
 
 // The sum of a team's threads: lanes t, t + 4, t + 8 and t + 12 in turn, then the four in pairs.
 vec4 team_sum(uint of_team, uint index) {
-  vec4 part[4] = vec4[](vec4(0), vec4(0), vec4(0), vec4(0));
+  precise vec4 part[4] = vec4[](vec4(0), vec4(0), vec4(0), vec4(0));
   for (uint t = 0; t < TEAM; t += 4)
     [[unroll]] for (uint k = 0; k < 4; k++)
       part[k] += uintBitsToFloat(area[(of_team * TEAM + t + k) * SUM_STRIDE + index]);
-  return (part[0] + part[1]) + (part[2] + part[3]);
+  precise const vec4 sum = (part[0] + part[1]) + (part[2] + part[3]);
+  return sum;
 }
 
 // What becomes of a finished sum; each kernel has its own.
