@@ -65,7 +65,8 @@ float finish(float sum, uint out_row, uint row) {
 #ifdef WEIGHTS_Q8
   sum *= scales[out_row];
 #endif
-  return sum * factors[row].x * factors[row].y;
+  precise const float result = sum * factors[row].x * factors[row].y; // in turn: their product may be none of f32
+  return result;
 }
 
 void load_x(uint step, out uvec4 loaded[X_LOADS]) {
