@@ -60,6 +60,7 @@ struct DflashModel {
   VulkanMatrix predecessor, successor; /* as stored, rows tightly packed: parts only */
   VulkanLayer *layers;                 /* [geometry.layers] */
   VulkanBuffer stream;                 /* for measure_read and evict_caches, made when first asked for */
+  uint64_t stamp_step_ns;              /* of time stamps; 0: not measured yet */
 };
 
 DflashStatus vulkan_options_read(const DflashModelDesc *desc, VulkanOptions *options, DflashError *error);

@@ -63,6 +63,9 @@ void vulkan_plan_close(VulkanDevice *device, VulkanPlan *plan); /* zeroed or hal
 DflashStatus vulkan_plan_run(VulkanDevice *device, VulkanPlan *plan, DflashError *error);
 /* Of the last run: nanoseconds from first to last stamp; DFLASH_UNSUPPORTED without stamps. */
 DflashStatus vulkan_plan_time(VulkanDevice *device, const VulkanPlan *plan, uint64_t *ns, DflashError *error);
+/* Of the last run: ticks that all its stamps are multiples of apart; 1 where they are all the same. DFLASH_UNSUPPORTED
+ * without stamps. */
+DflashStatus vulkan_plan_step(VulkanDevice *device, const VulkanPlan *plan, uint64_t *ticks, DflashError *error);
 /* Up to capacity spans; *count: how many there are, 0 of a plan that is not stamped. DFLASH_UNSUPPORTED without stamps.
  */
 DflashStatus vulkan_plan_spans(VulkanDevice *device, const VulkanPlan *plan, VulkanSpan *spans, uint32_t capacity,

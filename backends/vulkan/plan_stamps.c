@@ -25,8 +25,22 @@ uint32_t vulkan_stamps_plan(const VulkanSteps *steps, bool *after, int32_t (*mar
   return spans;
 }
 
-uint64_t vulkan_ticks_ns(const VulkanTraits *traits, uint64_t begin, uint64_t end) {
+static uint64_t ticks_between(const VulkanTraits *traits, uint64_t begin, uint64_t end) {
   const uint32_t bits = traits->timestamp_bits;
   const uint64_t mask = bits >= 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
-  return (uint64_t)((double)((end - begin) & mask) * traits->timestamp_ns + 0.5);
+  return (end - begin) & mask;
+}
+
+uint64_t vulkan_ticks_step(const VulkanTraits *traits, uint64_t step, uint64_t begin, uint64_t end) {
+  uint64_t rest = ticks_between(traits, begin, end);
+  while (rest > 0) {
+    const uint64_t next = step % rest;
+    step = rest;
+    rest = next;
+  }
+  return step;
+}
+
+uint64_t vulkan_ticks_ns(const VulkanTraits *traits, uint64_t begin, uint64_t end) {
+  return (uint64_t)((double)ticks_between(traits, begin, end) * traits->timestamp_ns + 0.5);
 }

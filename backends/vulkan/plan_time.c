@@ -22,6 +22,18 @@ DflashStatus vulkan_plan_time(VulkanDevice *device, const VulkanPlan *plan, uint
   return status;
 }
 
+DflashStatus vulkan_plan_step(VulkanDevice *device, const VulkanPlan *plan, uint64_t *ticks, DflashError *error) {
+  if (plan->stamps == 0) return no_stamps(error);
+  uint64_t first = 0, next = 0, step = 0;
+  DflashStatus status = read_stamp(device, plan, 0, &first, error);
+  for (uint32_t i = 1; i < plan->stamps && !status; i++) {
+    status = read_stamp(device, plan, i, &next, error);
+    if (!status) step = vulkan_ticks_step(&device->traits, step, first, next);
+  }
+  if (!status) *ticks = step > 0 ? step : 1;
+  return status;
+}
+
 DflashStatus vulkan_plan_spans(VulkanDevice *device, const VulkanPlan *plan, VulkanSpan *spans, uint32_t capacity,
                                uint32_t *count, DflashError *error) {
   if (plan->stamps == 0) return no_stamps(error);

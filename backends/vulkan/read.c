@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "block.h"
+#include "measure.h"
 
 static DflashStatus check_stage(const DflashSequence *s, int32_t stage, int64_t layer, DflashError *error) {
   if (!s->capture)
@@ -75,10 +76,9 @@ DflashStatus vulkan_block_time(DflashSequence *s, DflashBlockTime *time, DflashE
   DflashBlockTime out = {.clock = DFLASH_CLOCK_HOST, .device_ns = s->block_ns, .context_ns = s->settle_ns};
   if (s->last->plan.stamps > 0) {
     status = vulkan_plan_time(&s->model->device, &s->last->plan, &out.device_ns, error);
+    if (!status) status = vulkan_measure_step(s->model, &out.resolution_ns, error);
     if (status) return status;
-    const double tick = s->model->device.traits.timestamp_ns;
     out.clock = DFLASH_CLOCK_DEVICE;
-    out.resolution_ns = tick > 1 ? (uint64_t)(tick + 0.5) : 1;
   } else {
     out.resolution_ns = host_step();
   }

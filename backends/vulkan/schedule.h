@@ -25,6 +25,9 @@ uint32_t vulkan_barriers_plan(const VulkanSteps *steps, VulkanBarrier *before);
  * spans, at least 1; the last one ends with the list, without a stamp in `after`. */
 uint32_t vulkan_stamps_plan(const VulkanSteps *steps, bool *after, int32_t (*marks)[2]);
 
+/* The largest number of ticks that both `step` and the time between two readings are multiples of; 0 of 0 and 0. */
+uint64_t vulkan_ticks_step(const VulkanTraits *traits, uint64_t step, uint64_t begin, uint64_t end);
+
 /* Nanoseconds between two readings of the device's clock, which wraps at its valid bits. */
 uint64_t vulkan_ticks_ns(const VulkanTraits *traits, uint64_t begin, uint64_t end);
 

@@ -271,6 +271,7 @@ static void test_short_structs(void **state) {
   const DflashSequenceDesc desc = {.struct_size = offsetof(DflashSequenceDesc, reserve_rows)};
   const float h[2 * HIDDEN] = {0};
   int32_t chosen[1], plain[1];
+  DflashBlockTime time = {.struct_size = sizeof time};
   DflashTokens tokens = {.struct_size = sizeof tokens, .chosen = chosen, .plain = plain};
   DflashBlockCall call = {.struct_size = sizeof call,
                           .rows = 2,
@@ -291,7 +292,9 @@ static void test_short_structs(void **state) {
   call.tokens = NULL;
   assert_int_equal(vulkan_block(s, &call, NULL), DFLASH_INVALID_ARGUMENT);
   assert_int_equal(vulkan_block_time(s, NULL, NULL), DFLASH_INVALID_ARGUMENT);
-  assert_int_equal(vulkan_block_time(s, &(DflashBlockTime){.struct_size = sizeof(DflashBlockTime)}, NULL), DFLASH_OK);
+  assert_int_equal(vulkan_block_time(s, &time, NULL), DFLASH_OK);
+  assert_true(time.resolution_ns > 0 && time.resolution_ns < 100000);
+  if (time.clock == DFLASH_CLOCK_DEVICE) assert_int_equal(time.resolution_ns, contexts.model->stamp_step_ns);
   vulkan_sequence_close(s);
 }
 

@@ -169,7 +169,7 @@ static void spans_follow_the_stages(void **state) {
   DflashError error = {0};
   VulkanSpan spans[10];
   uint32_t count = 0;
-  uint64_t ns = 0;
+  uint64_t ns = 0, ticks = 0;
   if (device.traits.timestamp_bits == 0) skip();
   open_fixture(&f);
   add_stages(&f);
@@ -188,6 +188,8 @@ static void spans_follow_the_stages(void **state) {
     }
     assert_int_equal(spans[8].end_ns, ns);
     assert_true(ns > 0);
+    test_ok(vulkan_plan_step(&device, &f.plan, &ticks, &error), &error);
+    assert_true(ticks > 0 && (double)ticks * device.traits.timestamp_ns <= (double)ns + 1);
   }
   spans[2].layer = -5;
   test_ok(vulkan_plan_spans(&device, &f.plan, spans, 2, &count, &error), &error);
@@ -230,6 +232,7 @@ static void a_queue_without_stamps_says_so(void **state) {
   host_holds(&f, 5);
   assert_int_equal(f.plan.stamps, 0);
   assert_int_equal(vulkan_plan_time(&device, &f.plan, &ns, &error), DFLASH_UNSUPPORTED);
+  assert_int_equal(vulkan_plan_step(&device, &f.plan, &ns, &error), DFLASH_UNSUPPORTED);
   assert_int_equal(vulkan_plan_spans(&device, &f.plan, NULL, 0, &count, &error), DFLASH_UNSUPPORTED);
   device.traits.timestamp_bits = valid;
   close_fixture(&f);

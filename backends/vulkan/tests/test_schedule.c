@@ -260,6 +260,18 @@ static void ticks_wrap_at_the_valid_bits(void **state) {
   assert_int_equal(vulkan_ticks_ns(&traits, 0, 192000), 10000000);
 }
 
+/* Stamps that are 32 ticks apart, or a multiple of that. */
+static void a_step_divides_all_times(void **state) {
+  (void)state;
+  const VulkanTraits traits = {.timestamp_bits = 36, .timestamp_ns = 1};
+  const uint64_t first = (UINT64_C(1) << 36) - 64;
+  assert_int_equal(vulkan_ticks_step(&traits, 0, first, first), 0);
+  assert_int_equal(vulkan_ticks_step(&traits, 0, first, 32), 96);
+  assert_int_equal(vulkan_ticks_step(&traits, 96, first, 96), 32);
+  assert_int_equal(vulkan_ticks_step(&traits, 32, first, first), 32);
+  assert_int_equal(vulkan_ticks_step(&traits, 32, first, 97), 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_list_keeps_what_was_added),
@@ -269,6 +281,7 @@ int main(void) {
       cmocka_unit_test(drawn_lists_wait_and_for_nothing_more),
       cmocka_unit_test(stamps_part_stages_and_layers),
       cmocka_unit_test(ticks_wrap_at_the_valid_bits),
+      cmocka_unit_test(a_step_divides_all_times),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
