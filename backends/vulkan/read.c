@@ -49,9 +49,10 @@ DflashStatus vulkan_read_stage(DflashSequence *s, int32_t stage, int64_t layer, 
   const int64_t width =
       stage == DFLASH_STAGE_HEAD_LOGITS ? s->block_head : vulkan_stage_width(&s->model->geometry, stage);
   if (rows == 0) return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "vulkan: read_stage: nothing has run");
-  if (count != (uint64_t)(rows * width))
+  const int64_t held = rows * width;
+  if (count != (uint64_t)held)
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "vulkan: read_stage: %llu values asked for, %lld are held",
-                            (unsigned long long)count, (long long)(rows * width));
+                            (unsigned long long)count, (long long)held);
   if (!values) return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "vulkan: read_stage: values is NULL");
   return vulkan_download(&s->model->device, held_range(s, stage, layer), values, count * sizeof(float), error);
 }
