@@ -25,7 +25,6 @@ typedef struct VulkanTraits {
   uint64_t max_binding;         /* range of a storage buffer */
   uint64_t max_allocation;
   uint64_t offset_align; /* of a storage buffer's offset in its buffer */
-  uint64_t flush_align;  /* nonCoherentAtomSize */
   uint64_t memory_bytes; /* of the largest device-local heap */
   char name[128], driver[128], id[64];
   char pci[32]; /* "domain:bus:device.function"; "": not known */

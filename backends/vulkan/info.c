@@ -84,7 +84,7 @@ static int32_t dispatch_of(const DflashGeometry *g, int32_t stage, int64_t layer
   return stage + (int32_t)layer * DFLASH_STAGE_COUNT;
 }
 
-static void name_path(const DflashModel *model, int32_t stage, char *path, size_t size) {
+static void name_path(int32_t stage, char *path, size_t size) {
   switch (stage) {
   case DFLASH_STAGE_ATTN_MIX:
     snprintf(path, size, "split context, online softmax, f32");
@@ -99,7 +99,6 @@ static void name_path(const DflashModel *model, int32_t stage, char *path, size_
   default:
     snprintf(path, size, "f32");
   }
-  (void)model;
 }
 
 /* The kernel that does most of the work of a stage that is no matrix product. */
@@ -163,7 +162,7 @@ DflashStatus vulkan_stage_info(const DflashModel *model, int32_t stage, int64_t 
   if (matrix)
     vulkan_product_path(model, matrix, rows, out.path, sizeof out.path);
   else
-    name_path(model, stage, out.path, sizeof out.path);
+    name_path(stage, out.path, sizeof out.path);
   if (model->device.statistics) status = add_statistics(model, stage, layer, rows, &out, error);
   if (!status) VULKAN_GIVE(info, out);
   return status;

@@ -39,7 +39,6 @@ static void fill_limits(const Properties *p, VulkanTraits *traits) {
   if (traits->api_version >= VK_API_VERSION_1_3)
     traits->max_allocation = min_u64(traits->max_allocation, p->v13.maxBufferSize);
   traits->offset_align = limits->minStorageBufferOffsetAlignment;
-  traits->flush_align = limits->nonCoherentAtomSize;
   traits->timestamp_ns = limits->timestampPeriod;
 }
 
