@@ -1,33 +1,50 @@
 #include "attend.h"
 
 /* As shaders/attend.comp lays its shared memory out. */
-enum { THREADS = 128, MAX_QUERIES = 32, MAX_KEYS = 32, MAX_LOADS = 4, MAX_TURNS = 8, SHARED_BYTES = 32768 };
+enum { KEYS = 128, PITCH = 5, WEIGHT_PITCH = KEYS / 4 + 2, MOST_QUERIES = 32, LEAST_QUERIES = 8, LEAST_KEYS = 64 };
+enum { QUERY_THREADS = 8 };
 
-static uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
-
-/* Bytes of shared memory: queries and keys in rows of an odd number of 16 bytes, a score (queries, keys / 2 pairs, an
- * odd number a row) and three words a query. Head_dim 128 with 32 queries and 16 keys a step: 28032. */
-static uint32_t shared_bytes(uint32_t pieces, uint32_t queries, uint32_t keys) {
-  return 16 * (pieces | 1) * (queries + keys) + 8 * (keys / 2 | 1) * queries + 12 * queries;
+/* Bytes of shared memory: chunks of K and of q, 16 bytes for four keys' weights, 10 words a query, a word. 32 queries
+ * and 2 buffers: 44292; 32 and 1: 31492; 16 and 2: 32388; 8 and 1: 15556. */
+static uint32_t shared_bytes(uint32_t queries, uint32_t buffers) {
+  return 16 * (buffers * PITCH * (KEYS + queries) + queries * WEIGHT_PITCH) + 40 * queries + 4;
 }
 
-/* Keys depend on head_dim alone: they decide the order of the sums. */
-static uint32_t keys_of(uint32_t pieces) { return smaller(MAX_KEYS, MAX_LOADS * THREADS / pieces / 4 * 4); }
-
-/* The most queries that fit into shared memory and registers. */
-static uint32_t most_queries(uint32_t pieces, uint32_t keys, uint64_t bytes) {
-  uint32_t queries = smaller(MAX_QUERIES, MAX_TURNS * (THREADS / pieces)) / 4 * 4;
-  while (queries > 4 && shared_bytes(pieces, queries, keys) > bytes) queries -= 4;
-  return queries;
+/* As many queries as fit, because each tile reads all keys, but no more than there are. */
+static uint32_t choose_queries(const VulkanTraits *traits, int64_t queries) {
+  uint32_t most = MOST_QUERIES;
+  while (most > LEAST_QUERIES &&
+         (most * QUERY_THREADS > traits->max_threads || shared_bytes(most, 1) > traits->shared_bytes))
+    most /= 2;
+  while (most > LEAST_QUERIES && most / 2 >= queries) most /= 2;
+  return most;
 }
 
-void vulkan_attend_constants(const DflashModel *model, int64_t rows, uint32_t constants[3]) {
+static int64_t queries_of(const DflashModel *model, int64_t rows) {
+  return rows * (model->geometry.heads / model->geometry.kv_heads);
+}
+
+void vulkan_attend_constants(const DflashModel *model, int64_t rows, uint32_t constants[VULKAN_ATTEND_CONSTANTS]) {
+  const VulkanTraits *traits = &model->device.traits;
+  constants[0] = (uint32_t)model->geometry.head_dim;
+  constants[1] = choose_queries(traits, queries_of(model, rows));
+  constants[2] = shared_bytes(constants[1], 2) <= traits->shared_bytes ? 2 : 1;
+  constants[3] = constants[1] * QUERY_THREADS;
+}
+
+uint32_t vulkan_attend_tiles(const DflashModel *model, int64_t rows) {
+  uint32_t constants[VULKAN_ATTEND_CONSTANTS];
+  vulkan_attend_constants(model, rows, constants);
+  return (uint32_t)((queries_of(model, rows) + constants[1] - 1) / constants[1]);
+}
+
+uint32_t vulkan_attend_parts(int64_t rows, uint32_t splits) {
+  const int64_t parts = (rows + LEAST_KEYS - 1) / LEAST_KEYS;
+  if (parts < 1) return 1;
+  return parts < splits ? (uint32_t)parts : splits;
+}
+
+int64_t vulkan_attend_counters(const DflashModel *model) {
   const DflashGeometry *g = &model->geometry;
-  const uint64_t shared = model->device.traits.shared_bytes;
-  const uint32_t pieces = ((uint32_t)g->head_dim + 3) / 4, keys = keys_of(pieces);
-  const uint32_t most = most_queries(pieces, keys, shared < SHARED_BYTES ? shared : SHARED_BYTES);
-  const int64_t queries = rows * (g->heads / g->kv_heads), tiles = (queries + most - 1) / most;
-  constants[0] = (uint32_t)g->head_dim;
-  constants[1] = (uint32_t)((queries + tiles - 1) / tiles + 3) / 4 * 4;
-  constants[2] = keys;
+  return (int64_t)vulkan_attend_tiles(model, g->block) * g->kv_heads * VULKAN_ATTEND_COUNTERS;
 }

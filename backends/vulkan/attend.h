@@ -4,7 +4,16 @@
 
 #include "model.h"
 
-/* Constants of the kernel `attend` for blocks of `rows` rows: head_dim, queries a workgroup takes, keys a step. */
-void vulkan_attend_constants(const DflashModel *model, int64_t rows, uint32_t constants[3]);
+/* The numbers of the kernel's constants and of a tile's counters (kernel.h). */
+enum { VULKAN_ATTEND_CONSTANTS = 4, VULKAN_ATTEND_COUNTERS = 14 };
+
+/* Constants of the kernel `attend` for blocks of `rows` rows. */
+void vulkan_attend_constants(const DflashModel *model, int64_t rows, uint32_t constants[VULKAN_ATTEND_CONSTANTS]);
+/* Tiles of queries in such a block. */
+uint32_t vulkan_attend_tiles(const DflashModel *model, int64_t rows);
+/* Parts, at most, in which `rows` rows of a context are seen where `splits` share them; one where there are none. */
+uint32_t vulkan_attend_parts(int64_t rows, uint32_t splits);
+/* Counters of the largest block. */
+int64_t vulkan_attend_counters(const DflashModel *model);
 
 #endif

@@ -4,6 +4,9 @@
 #include "attend.h"
 #include "held.h"
 #include "product.h"
+#include "rows.h"
+#include "select.h"
+#include "units.h"
 
 typedef struct Build {
   DflashSequence *s;
@@ -23,17 +26,40 @@ static VulkanRange piece(VulkanRange range, uint64_t offset, uint64_t bytes) {
   return (VulkanRange){range.buffer, range.offset + offset, bytes};
 }
 
+/* From the first range's begin to the second's end. */
+static VulkanRange joined(VulkanRange first, VulkanRange second) {
+  return (VulkanRange){first.buffer, first.offset, second.offset + second.bytes - first.offset};
+}
+
 static void kernel(Build *b, int id, const uint32_t *constants, uint32_t count, VulkanDispatch dispatch) {
   if (!b->status) b->status = vulkan_steps_kernel(b->model, b->steps, id, constants, count, &dispatch, b->error);
 }
 
-#define KERNEL(b, id, stage_, layer_, push_, x_, y_, ...)               \
-  kernel(b, VULKAN_KERNEL_##id, NULL, 0,                                \
-         (VulkanDispatch){.ranges = (const VulkanRange[]){__VA_ARGS__}, \
-                          .push = push_,                                \
-                          .groups = {x_, y_, 1},                        \
-                          .stage = stage_,                              \
-                          .layer = (int32_t)(layer_)})
+static uint32_t row_constants(const Build *b, int id, uint32_t constants[VULKAN_MAX_CONSTANTS]) {
+  return vulkan_row_constants(&b->model->device.traits, b->g, id, constants);
+}
+
+/* One with constants of rows, or with none. */
+static void row_kernel(Build *b, int id, VulkanDispatch dispatch) {
+  uint32_t constants[VULKAN_MAX_CONSTANTS];
+  const uint32_t count = row_constants(b, id, constants);
+  kernel(b, id, constants, count, dispatch);
+}
+
+/* Workgroups along x of a kernel that shares a row among them. */
+static uint32_t row_groups(const Build *b, int id, int64_t width) {
+  uint32_t constants[VULKAN_MAX_CONSTANTS];
+  (void)row_constants(b, id, constants);
+  return vulkan_row_groups(constants, width);
+}
+
+#define KERNEL(b, id, stage_, layer_, push_, x_, y_, ...)                   \
+  row_kernel(b, VULKAN_KERNEL_##id,                                         \
+             (VulkanDispatch){.ranges = (const VulkanRange[]){__VA_ARGS__}, \
+                              .push = push_,                                \
+                              .groups = {x_, y_, 1},                        \
+                              .stage = stage_,                              \
+                              .layer = (int32_t)(layer_)})
 
 /* A stage's values are complete: a capturing sequence keeps them. */
 static void keep(Build *b, int32_t stage, int64_t layer, VulkanRange values) {
@@ -44,7 +70,8 @@ static void keep(Build *b, int32_t stage, int64_t layer, VulkanRange values) {
                     piece(c->stages[stage], (uint64_t)layer * c->layer_bytes[stage], bytes));
 }
 
-/* Products of one activation, one after the other; what they make of it is made once where it serves the next, too. */
+/* Up to VULKAN_AT_ONCE products of one activation, one after the other; what they make of it is made once where it
+ * serves the next, too. */
 static void products(Build *b, VulkanRange x, const VulkanProduct *list, int count) {
   int made = VULKAN_MADE_NOTHING;
   for (int i = 0; i < count && !b->status; i++) {
@@ -57,10 +84,11 @@ static void products(Build *b, VulkanRange x, const VulkanProduct *list, int cou
     p.words = b->t->words;
     p.scales = b->t->scales;
     p.largest = b->t->largest;
-    p.parts = b->t->parts;
+    p.fragments = b->t->fragments;
     p.factors = b->t->factors;
-    p.found = b->t->found;
-    p.most_splits = b->s->coop_splits;
+    p.found = b->t->found[i];
+    p.arrivals = vulkan_units_arrivals(b->s, i);
+    p.most_rows = b->g->block;
     vulkan_product_follow(b->model, &p, &made);
     b->status = vulkan_steps_product(b->model, b->steps, &p, b->error);
   }
@@ -76,45 +104,52 @@ static void product(Build *b, const VulkanMatrix *matrix, VulkanRange x, VulkanR
 /* attn.kernel and attn.conv_in, or the MLP's */
 static void conv_in(Build *b, const VulkanMatrix *matrix, VulkanRange base, int32_t kernel_stage, int64_t layer) {
   const DflashGeometry *g = b->g;
-  const ConvPush push = {(uint32_t)b->plan->rows, (uint32_t)g->hidden, (uint32_t)g->conv_group,
-                         (uint32_t)dflash_geometry_groups(g), (uint32_t)g->conv_kernel};
+  const ConvPush push = {(uint32_t)g->hidden, (uint32_t)dflash_geometry_groups(g)};
   product(b, matrix, b->t->norm, b->t->kernel, kernel_stage, layer);
-  KERNEL(b, CONV, kernel_stage + 1, layer, &push, ceil_div(g->hidden, 256), push.rows, b->t->norm, b->t->kernel, base,
-         b->t->conv);
+  KERNEL(b, CONV, kernel_stage + 1, layer, &push, row_groups(b, VULKAN_KERNEL_CONV, g->hidden), (uint32_t)b->plan->rows,
+         b->t->norm, b->t->kernel, base, b->t->conv);
   keep(b, kernel_stage + 1, layer, b->t->conv);
 }
 
 /* attn.out or mlp.out, and the norm of what follows */
 static void out(Build *b, VulkanRange x, VulkanRange base, VulkanRange weight, int32_t stage, int64_t layer) {
   const DflashGeometry *g = b->g;
-  const OutPush push = {(uint32_t)g->hidden, (uint32_t)g->conv_group, (uint32_t)dflash_geometry_groups(g),
-                        (uint32_t)g->conv_kernel, (float)g->eps};
+  const OutPush push = {(uint32_t)g->hidden, (uint32_t)dflash_geometry_groups(g), 1 / (float)g->hidden, (float)g->eps};
   KERNEL(b, OUT, stage, layer, &push, (uint32_t)b->plan->rows, 1, b->t->h, x, b->t->kernel, base, weight, b->t->norm);
   keep(b, stage, layer, b->t->h);
 }
 
-static void heads(Build *b, VulkanRange x, VulkanRange weight, VulkanRange y, int64_t count, int32_t stage,
-                  int64_t layer) {
+/* attn.q and attn.k */
+static void heads(Build *b, const VulkanLayer *l, int64_t layer) {
   const DflashGeometry *g = b->g;
-  const HeadsPush push = {(uint32_t)count, (uint32_t)g->head_dim, (uint32_t)dflash_geometry_rotary(g, layer), 0,
-                          (float)g->eps};
-  KERNEL(b, HEADS, stage, layer, &push, push.heads, (uint32_t)b->plan->rows, x, weight, b->t->table, y);
-  keep(b, stage, layer, y);
+  const VulkanScratch *t = b->t;
+  const HeadsPush push = {.heads = (uint32_t)g->heads,
+                          .others = (uint32_t)g->kv_heads,
+                          .head_dim = (uint32_t)g->head_dim,
+                          .rotate = (uint32_t)dflash_geometry_rotary(g, layer),
+                          .inverse = 1 / (float)g->head_dim,
+                          .eps = (float)g->eps};
+  KERNEL(b, HEADS, DFLASH_STAGE_ATTN_Q, layer, &push, push.heads + push.others, (uint32_t)b->plan->rows, t->q_proj,
+         l->q_norm, t->table, t->q, t->k_proj, l->k_norm, t->k);
+  keep(b, DFLASH_STAGE_ATTN_Q, layer, t->q);
+  keep(b, DFLASH_STAGE_ATTN_K, layer, t->k);
 }
 
-/* Rows of a layer's context that one binding shows, and the parts of attention that are theirs. */
+/* Rows of a layer's context that one binding shows; the splits that share what is seen of them, and how many parts they
+ * are at most. */
 typedef struct Segment {
   int64_t first, rows;
-  uint32_t part, splits;
-  bool last; /* followed by the part of the block itself */
+  uint32_t splits, parts;
 } Segment;
 
 /* The i-th of `count` segments, among which the splits are divided. A row can be in another part, and a sum in another
  * order, where the context's buffer has other segments. */
-static Segment segment_at(const Build *b, const VulkanHeld *held, int64_t i, int64_t count) {
-  const int64_t most = vulkan_held_segment(b->g, &b->model->device.traits), left = held->capacity - i * most;
-  const int64_t part = i * b->s->splits / count, next = (i + 1) * b->s->splits / count;
-  return (Segment){i * most, left < most ? left : most, (uint32_t)part, (uint32_t)(next - part), i + 1 == count};
+static Segment segment_at(const Build *b, int64_t layer, int64_t i, int64_t count) {
+  const int64_t capacity = b->s->held[layer].capacity, window = dflash_geometry_window(b->g, layer);
+  const int64_t most = vulkan_held_segment(b->g, &b->model->device.traits), left = capacity - i * most;
+  const int64_t rows = left < most ? left : most, seen = window > 0 && window <= rows ? window - 1 : rows;
+  const uint32_t splits = (uint32_t)((i + 1) * b->s->splits / count - i * b->s->splits / count);
+  return (Segment){i * most, rows, splits, vulkan_attend_parts(seen, splits)};
 }
 
 static VulkanRange segment_range(const Build *b, const VulkanBuffer *buffer, const Segment *segment) {
@@ -123,22 +158,23 @@ static VulkanRange segment_range(const Build *b, const VulkanBuffer *buffer, con
   return vulkan_buffer_range(buffer, (uint64_t)segment->first * row, (uint64_t)segment->rows * row);
 }
 
-static void attend(Build *b, int64_t layer, const Segment *segment) {
+/* Parts of a segment from `first` on, and in the last one the block's own. */
+static void attend(Build *b, int64_t layer, const Segment *segment, uint32_t first, uint32_t parts) {
   const DflashGeometry *g = b->g;
   const VulkanScratch *t = b->t;
   const VulkanHeld *held = &b->s->held[layer];
-  uint32_t constants[3];
+  uint32_t constants[VULKAN_ATTEND_CONSTANTS];
   vulkan_attend_constants(b->model, b->plan->rows, constants);
   const uint32_t rows = (uint32_t)b->plan->rows;
   const AttendPush push = {.rows = rows,
                            .heads = (uint32_t)g->heads,
                            .kv_heads = (uint32_t)g->kv_heads,
-                           .head_dim = (uint32_t)g->head_dim,
                            .splits = segment->splits,
                            .scale = (float)(1 / sqrt((double)g->head_dim)),
                            .row_first = (uint32_t)segment->first,
                            .row_count = (uint32_t)segment->rows,
-                           .part_first = segment->part};
+                           .part_first = first,
+                           .parts = parts};
   const VulkanRange ranges[] = {
       t->q,
       segment_range(b, &held->k, segment),
@@ -147,30 +183,29 @@ static void attend(Build *b, int64_t layer, const Segment *segment) {
       t->v_proj,
       piece(t->visible, (uint64_t)layer * b->s->input.visible_stride, (uint64_t)(rows + 1) * 4),
       t->sums,
-      t->mixes};
-  kernel(b, VULKAN_KERNEL_ATTEND, constants, 3,
+      t->mixes,
+      t->counters,
+      t->mix};
+  const bool last = first + segment->parts + 1 == parts;
+  kernel(b, VULKAN_KERNEL_ATTEND, constants, VULKAN_ATTEND_CONSTANTS,
          (VulkanDispatch){.ranges = ranges,
                           .push = &push,
-                          .groups = {push.kv_heads, segment->splits + segment->last,
-                                     ceil_div(b->plan->rows * dflash_geometry_rep(g), constants[1])},
+                          .groups = {push.kv_heads, segment->parts + last, vulkan_attend_tiles(b->model, rows)},
                           .stage = DFLASH_STAGE_ATTN_MIX,
                           .layer = (int32_t)layer});
 }
 
 static void attention(Build *b, int64_t layer) {
-  const DflashGeometry *g = b->g;
-  const VulkanScratch *t = b->t;
-  const VulkanHeld *held = &b->s->held[layer];
-  const int64_t segments =
-      held->capacity == 0 ? 1 : ceil_div(held->capacity, vulkan_held_segment(g, &b->model->device.traits));
+  const int64_t capacity = b->s->held[layer].capacity;
+  const int64_t segments = capacity == 0 ? 1 : ceil_div(capacity, vulkan_held_segment(b->g, &b->model->device.traits));
+  uint32_t parts = 1, first = 0;
+  for (int64_t i = 0; i < segments; i++) parts += segment_at(b, layer, i, segments).parts;
   for (int64_t i = 0; i < segments; i++) {
-    const Segment segment = segment_at(b, held, i, segments);
-    attend(b, layer, &segment);
+    const Segment segment = segment_at(b, layer, i, segments);
+    attend(b, layer, &segment, first, parts);
+    first += segment.parts;
   }
-  const uint32_t rows = (uint32_t)b->plan->rows;
-  const MixPush mix = {rows, (uint32_t)g->heads, (uint32_t)g->head_dim, b->s->splits + 1};
-  KERNEL(b, MIX, DFLASH_STAGE_ATTN_MIX, layer, &mix, mix.heads, rows, t->sums, t->mixes, t->mix);
-  keep(b, DFLASH_STAGE_ATTN_MIX, layer, t->mix);
+  keep(b, DFLASH_STAGE_ATTN_MIX, layer, b->t->mix);
 }
 
 static void attention_layer(Build *b, const VulkanLayer *l, int64_t layer) {
@@ -182,8 +217,7 @@ static void attention_layer(Build *b, const VulkanLayer *l, int64_t layer) {
       {.matrix = &l->v, .y = t->v_proj, .stage = DFLASH_STAGE_ATTN_V_PROJ, .layer = (int32_t)layer}};
   products(b, t->conv, qkv, 3);
   for (int i = 0; i < 3; i++) keep(b, qkv[i].stage, layer, qkv[i].y);
-  heads(b, t->q_proj, l->q_norm, t->q, b->g->heads, DFLASH_STAGE_ATTN_Q, layer);
-  heads(b, t->k_proj, l->k_norm, t->k, b->g->kv_heads, DFLASH_STAGE_ATTN_K, layer);
+  heads(b, l, layer);
   attention(b, layer);
   product(b, &l->o, t->mix, t->o_proj, DFLASH_STAGE_ATTN_O_PROJ, layer);
   out(b, t->o_proj, l->attn_base, l->post_norm, DFLASH_STAGE_ATTN_OUT, layer);
@@ -192,7 +226,6 @@ static void attention_layer(Build *b, const VulkanLayer *l, int64_t layer) {
 
 static void mlp_layer(Build *b, const VulkanLayer *l, int64_t layer) {
   const VulkanScratch *t = b->t;
-  const int64_t elements = b->plan->rows * b->g->intermediate;
   const bool last = layer + 1 == b->g->layers;
   conv_in(b, &l->mlp_kernel, l->mlp_base, DFLASH_STAGE_MLP_KERNEL, layer);
   const VulkanProduct gate_up[] = {
@@ -200,9 +233,11 @@ static void mlp_layer(Build *b, const VulkanLayer *l, int64_t layer) {
       {.matrix = &l->up, .y = t->up, .stage = DFLASH_STAGE_MLP_UP, .layer = (int32_t)layer}};
   products(b, t->conv, gate_up, 2);
   for (int i = 0; i < 2; i++) keep(b, gate_up[i].stage, layer, gate_up[i].y);
-  const ActPush push = {(uint32_t)elements};
-  const uint32_t most = b->model->device.traits.max_groups[0], groups = ceil_div(elements, 256);
-  KERNEL(b, ACT, DFLASH_STAGE_MLP_ACT, layer, &push, groups < most ? groups : most, 1, t->gate, t->up, t->act);
+  const ActPush push = {(uint32_t)b->g->intermediate};
+  const uint32_t most = b->model->device.traits.max_groups[0];
+  const uint32_t groups = row_groups(b, VULKAN_KERNEL_ACT, b->g->intermediate);
+  KERNEL(b, ACT, DFLASH_STAGE_MLP_ACT, layer, &push, groups < most ? groups : most, (uint32_t)b->plan->rows, t->gate,
+         t->up, t->act);
   keep(b, DFLASH_STAGE_MLP_ACT, layer, t->act);
   product(b, &l->down, t->act, t->down, DFLASH_STAGE_MLP_DOWN, layer);
   out(b, t->down, l->mlp_base, last ? b->model->norm : b->model->layers[layer + 1].input_norm, DFLASH_STAGE_MLP_OUT,
@@ -212,6 +247,8 @@ static void mlp_layer(Build *b, const VulkanLayer *l, int64_t layer) {
 
 /* ---- before and after the layers ---- */
 
+/* The norm takes h from the host's memory itself and waits for no copy; the rotation, which does, runs beside the first
+ * product. */
 static void begin(Build *b) {
   const DflashGeometry *g = b->g;
   const VulkanScratch *t = b->t;
@@ -219,13 +256,13 @@ static void begin(Build *b) {
   const uint64_t words = t->anchor.offset + t->anchor.bytes, h_bytes = (uint64_t)(b->plan->rows * g->hidden) * 4;
   const VulkanRange all = vulkan_buffer_range(&b->s->device_scratch, 0, b->s->device_scratch.bytes);
   vulkan_steps_copy(b->steps, vulkan_buffer_range(&b->s->upload, 0, words), piece(all, 0, words));
-  vulkan_steps_copy(b->steps, vulkan_buffer_range(&b->s->upload, b->s->input.h, h_bytes), piece(t->h, 0, h_bytes));
-  vulkan_steps_fill(b->steps, t->flags, 0);
-  const NormPush norm = {(uint32_t)g->hidden, (float)g->eps};
-  KERNEL(b, NORM, DFLASH_STAGE_ATTN_NORM, 0, &norm, rows, 1, t->h, b->model->layers[0].input_norm, t->norm);
+  vulkan_steps_fill(b->steps, joined(t->flags, t->counters), 0);
+  const NormPush norm = {(uint32_t)g->hidden, 1 / (float)g->hidden, (float)g->eps};
+  KERNEL(b, ENTER, DFLASH_STAGE_ATTN_NORM, 0, &norm, rows, 1,
+         vulkan_buffer_range(&b->s->upload, b->s->input.h, h_bytes), b->model->layers[0].input_norm, t->norm, t->h);
   keep(b, DFLASH_STAGE_ATTN_NORM, 0, t->norm);
-  const RotationPush push = {rows, (uint32_t)g->head_dim / 2};
-  KERNEL(b, ROTATION, DFLASH_STAGE_ATTN_NORM, 0, &push, ceil_div((int64_t)rows * push.half_dim, 64), 1, t->positions,
+  const RotationPush push = {(uint32_t)g->head_dim / 2};
+  KERNEL(b, ROTATION, DFLASH_STAGE_ATTN_KERNEL, 0, &push, ceil_div(push.half_dim, 64), rows, t->positions,
          b->model->inv_freq, t->table);
 }
 
@@ -241,26 +278,48 @@ static void gather(Build *b, const VulkanMatrix *codebook, bool predecessor, Vul
                              (uint32_t)part->first,
                              (uint32_t)part->rows,
                              predecessor};
-    KERNEL(b, GATHER, DFLASH_STAGE_SELECT, 0, &push, drafts, top, part->weights, b->t->best_tokens, b->t->anchor, y);
+    KERNEL(b, GATHER, DFLASH_STAGE_SELECT, 0, &push, drafts, top, part->weights, b->t->best, b->t->anchor, y);
   }
 }
 
-static void select_tokens(Build *b) {
+/* What `pairs` binds of a codebook, and how it is stored: the codebook itself, where one binding shows all of it. */
+static VulkanRange rows_of(Build *b, const VulkanMatrix *codebook, bool predecessor, VulkanRange gathered,
+                           uint32_t *form) {
+  *form = (uint32_t)codebook->storage;
+  if (codebook->part_count == 1) return codebook->parts[0].weights;
+  *form = VULKAN_GATHERED;
+  gather(b, codebook, predecessor, gathered);
+  return gathered;
+}
+
+static void pairs(Build *b) {
   const DflashGeometry *g = b->g;
   const VulkanScratch *t = b->t;
-  const int32_t select = DFLASH_STAGE_SELECT;
-  const uint32_t drafts = (uint32_t)b->plan->n_draft, top = (uint32_t)g->selector_top;
-  const uint32_t chunks = ceil_div(b->plan->head_width, VULKAN_TOP_CHUNK);
-  const TopPush first = {(uint32_t)b->plan->head_width, VULKAN_TOP_CHUNK, chunks, top};
-  const TopMergePush merge = {chunks * top, top};
-  const PairsPush pairs = {drafts, top, (uint32_t)g->selector_rank};
-  const ChoosePush choose = {drafts, top, (uint32_t)g->selector_rank};
-  KERNEL(b, TOP, select, 0, &first, chunks, drafts, t->logits, t->top_values, t->top_tokens, t->flags);
-  KERNEL(b, TOP_MERGE, select, 0, &merge, drafts, 1, t->top_values, t->top_tokens, t->best_values, t->best_tokens);
-  gather(b, &b->model->predecessor, true, t->predecessors);
-  gather(b, &b->model->successor, false, t->successors);
-  KERNEL(b, PAIRS, select, 0, &pairs, top, drafts, t->predecessors, t->successors, t->hidden, t->pairs);
-  KERNEL(b, CHOOSE, select, 0, &choose, 1, 1, t->best_values, t->best_tokens, t->pairs, t->hidden, t->flags, t->result);
+  const PairsPush push = {(uint32_t)b->plan->n_draft, (uint32_t)g->selector_top, (uint32_t)g->selector_rank,
+                          (uint32_t)g->vocab};
+  uint32_t constants[4] = {[0] = vulkan_select_threads(&b->model->device.traits), [3] = push.rank % 8 == 0};
+  const VulkanRange before = rows_of(b, &b->model->predecessor, true, t->predecessors, &constants[1]);
+  const VulkanRange after = rows_of(b, &b->model->successor, false, t->successors, &constants[2]);
+  kernel(b, VULKAN_KERNEL_PAIRS, constants, 4,
+         (VulkanDispatch){.ranges = (const VulkanRange[]){before, after, t->best, t->anchor, t->hidden, t->pairs,
+                                                          t->flags, t->result},
+                          .push = &push,
+                          .groups = {push.top, push.rows, 1},
+                          .stage = DFLASH_STAGE_SELECT});
+}
+
+static void select_tokens(Build *b) {
+  const VulkanTraits *traits = &b->model->device.traits;
+  const VulkanScratch *t = b->t;
+  const uint32_t threads = vulkan_select_threads(traits);
+  const TopPush push = {(uint32_t)b->plan->head_width, vulkan_top_chunk(traits),
+                        (uint32_t)vulkan_top_chunks(traits, b->plan->head_width), (uint32_t)b->g->selector_top};
+  kernel(b, VULKAN_KERNEL_TOP, &threads, 1,
+         (VulkanDispatch){.ranges = (const VulkanRange[]){t->logits, t->top_entries, t->best, t->flags},
+                          .push = &push,
+                          .groups = {push.chunks, (uint32_t)b->plan->n_draft, 1},
+                          .stage = DFLASH_STAGE_SELECT});
+  pairs(b);
 }
 
 static void read_back(Build *b, VulkanRange from, uint64_t to, uint64_t bytes) {
@@ -271,19 +330,18 @@ static void end(Build *b) {
   const DflashGeometry *g = b->g;
   const VulkanScratch *t = b->t;
   const int64_t drafts = b->plan->n_draft;
-  const VulkanProduct head[] = {{.matrix = &b->model->head,
+  const VulkanProduct last[] = {{.matrix = &b->model->head,
                                  .y = t->logits,
                                  .rows = drafts,
                                  .x_first = 1,
                                  .out_rows = b->plan->head_width,
-                                 .stage = DFLASH_STAGE_HEAD_LOGITS}};
-  const VulkanProduct selector[] = {{.matrix = &b->model->selector,
-                                     .y = t->hidden,
-                                     .rows = drafts,
-                                     .x_first = 1,
-                                     .stage = DFLASH_STAGE_SELECTOR_HIDDEN}};
-  products(b, t->norm, head, 1);
-  products(b, t->norm, selector, 1);
+                                 .stage = DFLASH_STAGE_HEAD_LOGITS},
+                                {.matrix = &b->model->selector,
+                                 .y = t->hidden,
+                                 .rows = drafts,
+                                 .x_first = 1,
+                                 .stage = DFLASH_STAGE_SELECTOR_HIDDEN}};
+  products(b, t->norm, last, 2);
   select_tokens(b);
   if (b->status) return;
   read_back(b, t->result, b->s->readback_result, (uint64_t)vulkan_result_words(drafts, g->selector_top) * 4);

@@ -30,22 +30,18 @@ static bool met(const Needs *needs) {
          needs->sizes.maxSubgroupSize == LANES;
 }
 
-/* 16 x K of one type times K x N of the same type, into 16 x N. */
-static bool has_shape(const VkCooperativeMatrixPropertiesKHR *p, uint32_t depth, VkComponentTypeKHR type,
-                      VkComponentTypeKHR sum) {
-  return p->scope == VK_SCOPE_SUBGROUP_KHR && p->MSize == 16 && (p->NSize == 8 || p->NSize == 16) &&
-         p->KSize == depth && p->AType == type && p->BType == type && p->CType == sum && p->ResultType == sum &&
+/* 16 x 16 times 16 x N in f16, into 16 x N in f32. */
+static bool has_shape(const VkCooperativeMatrixPropertiesKHR *p) {
+  return p->scope == VK_SCOPE_SUBGROUP_KHR && p->MSize == 16 && (p->NSize == 8 || p->NSize == 16) && p->KSize == 16 &&
+         p->AType == VK_COMPONENT_TYPE_FLOAT16_KHR && p->BType == VK_COMPONENT_TYPE_FLOAT16_KHR &&
+         p->CType == VK_COMPONENT_TYPE_FLOAT32_KHR && p->ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
          !p->saturatingAccumulation;
 }
 
 static void fill_widths(const VkCooperativeMatrixPropertiesKHR *list, uint32_t count, const Needs *needs,
                         VulkanTraits *traits) {
   for (uint32_t i = 0; i < count; i++) {
-    if (needs->core.shaderFloat16 &&
-        has_shape(&list[i], 16, VK_COMPONENT_TYPE_FLOAT16_KHR, VK_COMPONENT_TYPE_FLOAT32_KHR))
-      traits->coop_f16 |= list[i].NSize;
-    if (needs->core.shaderInt8 && has_shape(&list[i], 32, VK_COMPONENT_TYPE_SINT8_KHR, VK_COMPONENT_TYPE_SINT32_KHR))
-      traits->coop_i8 |= list[i].NSize;
+    if (needs->core.shaderFloat16 && has_shape(&list[i])) traits->coop_f16 |= list[i].NSize;
   }
 }
 
@@ -76,7 +72,6 @@ void *vulkan_coop_chain(VulkanCoopFeatures *features, const VulkanTraits *traits
                            .core = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
                                     .pNext = next,
                                     .shaderFloat16 = traits->coop_f16 != 0,
-                                    .shaderInt8 = traits->coop_i8 != 0,
                                     .vulkanMemoryModel = VK_TRUE}};
   return &features->matrix;
 }

@@ -1,11 +1,11 @@
-/* Matrix units of a device, as the kernels coop_* use them: VK_KHR_cooperative_matrix. */
+/* Matrix units of a device, as the kernels units_* use them: VK_KHR_cooperative_matrix. */
 #ifndef DFLASH_VULKAN_COOP_DEVICE_H
 #define DFLASH_VULKAN_COOP_DEVICE_H
 
 #include "device.h"
 #include "ids.h"
 
-/* Fills traits->coop_f16 and coop_i8 of a device that lists the extension; api_version is filled already. Both stay 0
+/* Fills traits->coop_f16 of a device that lists the extension; api_version is filled already. It stays 0
  * where subgroups have not exactly 32 threads, or the memory model or the types that the kernels need are missing. */
 DflashStatus vulkan_coop_read(VulkanApi *api, VkPhysicalDevice physical, VulkanTraits *traits, DflashError *error);
 

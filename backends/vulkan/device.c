@@ -10,7 +10,7 @@
 #include "instance.h"
 
 /* What the kernels are written for: the largest number of bindings, threads and bytes of shared memory. */
-enum { NEEDED_BUFFERS = 8, NEEDED_THREADS = 256, NEEDED_SHARED_BYTES = 16384 };
+enum { NEEDED_BUFFERS = 10, NEEDED_THREADS = 256, NEEDED_SHARED_BYTES = 16384 };
 
 static const uint64_t run_limit_ns = 60000000000u;
 

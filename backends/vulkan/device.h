@@ -15,8 +15,8 @@ typedef struct VulkanTraits {
   uint32_t api_version;
   uint32_t vendor; /* as PCI numbers them */
   uint32_t subgroup_size;
-  uint32_t coop_f16, coop_i8; /* rows of x, 8 and 16 as bits, that matrix units take in f16 and int8; 0: none */
-  uint32_t max_threads;       /* of a workgroup, at least 128 by the standard */
+  uint32_t coop_f16;    /* rows of x, 8 and 16 as bits, that matrix units take in f16; 0: none */
+  uint32_t max_threads; /* of a workgroup, at least 128 by the standard */
   uint32_t max_groups[3];
   uint32_t max_storage_buffers; /* that one kernel binds */
   uint32_t timestamp_bits;      /* valid ones; 0: no timestamps */

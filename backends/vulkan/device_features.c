@@ -25,7 +25,7 @@ void vulkan_features_fill(const VulkanTraits *traits, bool statistics, VulkanFea
     features->chain = &features->statistics;
     add_extension(features, VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
   }
-  if (traits->coop_f16 || traits->coop_i8) {
+  if (traits->coop_f16) {
     features->chain = vulkan_coop_chain(&features->coop, traits, features->chain);
     add_extension(features, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
   }

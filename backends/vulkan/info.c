@@ -7,6 +7,8 @@
 #include "base/error.h"
 #include "info.h"
 #include "product.h"
+#include "rows.h"
+#include "select.h"
 #include "sequence.h"
 #include "statistics.h"
 
@@ -70,8 +72,9 @@ static int64_t small_bytes(const DflashModel *model, int32_t stage, int64_t rows
   }
 }
 
-/* A norm runs in the dispatch of the sum before it. */
+/* A norm runs in the dispatch of the sum before it, and a block's k in that of its q. */
 static int32_t dispatch_of(const DflashGeometry *g, int32_t stage, int64_t layer) {
+  if (stage == DFLASH_STAGE_ATTN_K) stage = DFLASH_STAGE_ATTN_Q;
   if (stage == DFLASH_STAGE_MLP_NORM) stage = DFLASH_STAGE_ATTN_OUT;
   if (stage == DFLASH_STAGE_ATTN_NORM && layer > 0) {
     stage = DFLASH_STAGE_MLP_OUT;
@@ -90,7 +93,7 @@ static void name_path(int32_t stage, char *path, size_t size) {
     snprintf(path, size, "split context, online softmax, f32");
     break;
   case DFLASH_STAGE_SELECT:
-    snprintf(path, size, "top-k by chunks, all pairs, walk");
+    snprintf(path, size, "top-k by chunks and bounds, all pairs, walk");
     break;
   case DFLASH_STAGE_ATTN_OUT:
   case DFLASH_STAGE_MLP_OUT:
@@ -107,7 +110,7 @@ static int main_kernel(int32_t stage, int64_t layer) {
   case DFLASH_STAGE_CONTEXT_NORM:
     return VULKAN_KERNEL_NORM;
   case DFLASH_STAGE_ATTN_NORM:
-    return layer == 0 ? VULKAN_KERNEL_NORM : VULKAN_KERNEL_OUT;
+    return layer == 0 ? VULKAN_KERNEL_ENTER : VULKAN_KERNEL_OUT;
   case DFLASH_STAGE_CONTEXT_K:
   case DFLASH_STAGE_ATTN_Q:
   case DFLASH_STAGE_ATTN_K:
@@ -134,12 +137,14 @@ static DflashStatus add_statistics(const DflashModel *model, int32_t stage, int6
   const VulkanMatrix *matrix = vulkan_model_matrix(model, stage, layer);
   const VulkanPipeline *pipeline;
   VulkanStatistics statistics;
-  uint32_t constants[VULKAN_MAX_CONSTANTS], count = 0;
+  uint32_t constants[VULKAN_MAX_CONSTANTS], count;
   const int kernel = matrix ? vulkan_product_kernel(model, matrix, rows, constants, &count) : main_kernel(stage, layer);
+  if (!matrix) count = vulkan_row_constants(&model->device.traits, &model->geometry, kernel, constants);
   if (kernel == VULKAN_KERNEL_ATTEND) {
     vulkan_attend_constants(model, rows, constants);
-    count = 3;
+    count = VULKAN_ATTEND_CONSTANTS;
   }
+  if (kernel == VULKAN_KERNEL_TOP) constants[count++] = vulkan_select_threads(&model->device.traits);
   DflashStatus status = vulkan_pipeline_get(&m->device, &m->pipelines, kernel, constants, count, &pipeline, error);
   if (!status) status = vulkan_statistics_read(&m->device, pipeline, &statistics, error);
   if (!status) vulkan_statistics_append(&statistics, info->path, sizeof info->path);

@@ -21,49 +21,62 @@ enum { VULKAN_MAX_BINDINGS = 10, VULKAN_MAX_CONSTANTS = 7, VULKAN_PUSH_BYTES = 6
  *   shared memory at a time (8; 4: less memory, see product.glsl)
  *   groups: ceil(out_rows / (8 * constant 1)), ceil(rows / ROWS), 1; 128 threads, 16 a row of w
  * quantise: 0 x; 1 words uint[rows][cols / 4]; 2 scales float[rows][cols / 32]; groups ceil(cols / 32 / 4), rows; 128
- * threads largest: 0 x; 1 columns; 2 largest float[rows]; groups rows norm: 0 x; 1 weight; 2 y; groups rows out: 0 h
- * (in place); 1 x; 2 d float[rows][2 * taps * groups]; 3 base float[2][taps][width]; 4 weight; 5 norm; groups rows
- * conv: 0 x; 1 d; 2 base; 3 y; groups ceil(width / 256), rows
- * act: 0 gate; 1 up; 2 y; groups ceil(count / 256)
- * heads: 0 x [rows][heads][head_dim]; 1 weight; 2 table float[rows][2][half]: cos, sin; 3 y; groups heads, rows
- * rotation: 0 positions float[rows]; 1 inv_freq; 2 table; groups ceil(rows * half / 64)
+ * threads largest: 0 x; 1 columns; 2 largest float[rows]; groups rows
+ * norm: 0 x; 1 weight; 2 y; groups rows; constants: rows.h, the first 3
+ * enter: the same, and 3 h, which becomes x
+ * out: 0 h (in place); 1 x; 2 d float[rows][2 * taps * groups]; 3 base float[2][taps][width]; 4 weight; 5 norm; groups
+ * rows; constants: rows.h
+ * conv: 0 x; 1 d; 2 base; 3 y; groups ceil(width / (threads * columns)), rows; constants: rows.h
+ * act: 0 gate; 1 up; 2 y; groups up to ceil(width / (threads * columns)), rows; constants: rows.h, the first 2
+ * heads: 0 x [rows][heads][head_dim]; 1 weight; 2 table float[rows][2][half]: cos, sin; 3 y; 4 x [rows][others]
+ * [head_dim], 5 weight and 6 y of the other heads; groups heads + others, rows; constant: rows.h; 64 threads
+ * rotation: 0 positions float[rows]; 1 inv_freq; 2 table; groups up to ceil(half / 64), rows
+ *
  * attend: 0 q [rows][heads][head_dim]; 1 context K [len][kv_heads][head_dim]; 2 context V; 3 own K
- * [rows][kv_heads][head_dim]; 4 own V; 5 visible uint[1 + rows]: end, then each row's begin, as rows of K; begin of row
- * 0 is the smallest and none exceeds end; 6 sums float[parts][rows * heads][2]: largest score, sum of exp (an empty
- * part: -inf, 0); 7 mixes float[parts][rows * heads][head_dim], not divided by the sum constants: 0 head_dim, 1 queries
- * a workgroup takes, 2 keys a step; groups kv_heads, splits + 1, ceil(rows * heads / kv_heads / queries); 128 threads.
- * Query index within a kv head: row * rep + head % rep. Context part s sees K rows [b + s n, b + (s + 1) n) below end,
- * b the smallest begin, n = ceil((end - b) / splits) rounded up to the keys a step. A longer context takes a dispatch
- * for each segment: its rows are bound, begin and end cut to them, its parts go to part_first on; the last one adds the
- * block's own. mix: 0 sums; 1 mixes; 2 y
- * [rows][heads][head_dim]; groups heads, rows; 64 threads top: 0 logits [rows][width]; 1 values
- * float[rows][chunks][top]; 2 tokens int[rows][chunks][top] (-1 past the end of a chunk); 3 flags uint[1]: 1 where a
- * NaN was seen; groups chunks, rows; 256 threads top_merge: 0 values [rows][count]; 1 tokens; 2 best values
- * float[rows][top]; 3 best tokens int[rows][top]; groups rows gather: 0 codebook part (words); 1 best tokens; 2 anchor
- * int[1]; 3 y float[rows][top][rank]; groups rows, top, 1; 64 threads. Entries of tokens outside the part are left
- * alone. pairs: 0 P rows; 1 C rows, both float[rows][top][rank]; 2 hp float[rows][rank]; 3 pairs float[rows][top][top]:
- * [j][p][c]; row 0 has p = 0 alone; groups top, rows (p, j) choose: 0 best values; 1 best tokens; 2 pairs; 3 hp; 4
- * flags uint[1] (NaN in scores is added); 5 result int: chosen[rows], plain[rows], candidates[rows][top], then floats
- * scores[rows][top], then the flags; groups 1 read: 0 words uvec4[]; 1 sums uint[groups]; push count = uvec4s in all;
- * 256 threads, any number of groups multiply: 0 sums float[groups * 256]; push count = rounds of 64 multiply-adds a
- * thread */
-/* Products on matrix units, coop.h:
+ * [rows][kv_heads][head_dim]; 4 own V; 5 visible uint[1 + rows]: end, then each row's begin, as rows of K; none is
+ * smaller than the one before, and none exceeds end; 6 sums float[parts][rows * heads][2]: largest score, sum of exp
+ * (an empty part: -inf, 0); 7 mixes float[parts][rows * heads][head_dim], not divided by the sum; of parts that were
+ * joined already, the first has what all of them come to, there and in 6; 8 counters
+ * uint[tiles][kv_heads][VULKAN_ATTEND_COUNTERS], 0 before and after; 9 y [rows][heads][head_dim]. Constants: 0
+ * head_dim; 1 queries a workgroup takes: 8, 16 or 32; 2 buffers: 1 or 2; 3 threads: 8 a query. Groups: kv_heads, parts,
+ * tiles = ceil(rows * heads / kv_heads / queries). Query index within a kv head: row * rep + head % rep.
  *
- * parts: 0 x; 1 columns; 2 largest, where P is 1; 3 parts uvec4[rows][P][2 * ceil(cols / 16)]: eight f16 each, in the
- * order in which the product decodes columns; 4 factors float[rows][2]: both together undo the power of two. Constants:
- * 0 P, 1 (profile f16) or 3; 1 bits of a stored weight: 4, 8 or 16; 2 whether a direct kernel reads them. Groups:
- * ceil(cols / 2048), rows; 256 threads
+ * Context part s sees K rows [b + s n, b + (s + 1) n) below end, b the smallest begin, n = ceil((end - b) / splits)
+ * rounded up to 32, at least 64: as many parts are needed as that makes, and no more than splits. The last part is the
+ * block's own. A longer context takes a dispatch for each segment: its rows are bound, begin and end cut to them, its
+ * parts go to part_first on; the last one adds the block's own.
  *
- * coop_*: 0 weights, 1 scales, 2 codes as above; 3 parts; 4 factors; 5 y; coop_i8: 3 words; 4 scales of x. Constants: 0
- * threads, 32 a subgroup; 1 rows of x a workgroup takes: 8 or 16; 2 tiles of 16 rows of w a subgroup takes; 3 slices of
- * the columns (subgroups / slices is the number of bands of rows); 4 columns of a step; 5 steps of weights in flight; 6
- * P. Groups: ceil(out_rows / (16 * tiles * bands)), ceil(rows / constant 1), splits
+ * read: 0 words uvec4[]; 1 sums uint[groups]; push count =
+ * uvec4s in all; 256 threads, any number of groups multiply: 0 sums float[groups * 256]; push count = rounds of 64
+ * multiply-adds a thread */
+/* Choice of tokens. Flags are uint[2 + rows]: 1 where a logit is NaN and 2 where a score on the way is, then counters
+ * of workgroups: of pairs, and of top for each row; all are 0 before. Constant 0: threads, 128 or more.
  *
- * coop_*_direct: the same, decoding into registers; only where coop_probe finds the places of elements as they expect
+ * top: 0 logits [rows][width]; 1 entries uint[rows][chunks][top][2], of chunks; 2 best uint[rows][top][2]: bits of a
+ * logit and its token (-1 past the end of a row); 3 flags; groups chunks, rows. The chunks of a row begin where its
+ * first logit's multiple of four does: chunks = ceil((width + 3) / chunk).
  *
- * coop_probe: 0 places uint[32][count] (coop_probe.comp); groups 1; push count = elements of a thread
+ * gather: 0 codebook part (words); 1 best; 2 anchor int[1]; 3 y float[rows][top][rank]; groups rows, top, 1; 64
+ * threads. Entries of tokens outside the part are left alone.
  *
- * coop_sum: 0 found float[splits][rows][out_rows]; 1 y; groups ceil(out_rows / 256), rows */
+ * pairs: 0 P; 1 C, each a codebook or, gathered, float[rows][top][rank]; 2 best; 3 anchor; 4 hp float[rows][rank]; 5
+ * pairs float[rows][top][top], scores [j][p][c], then uint[rows][top], the best c; row 0 has p = 0 alone; 6 flags; 7
+ * result int: chosen[rows], plain[rows], candidates[rows][top], then floats scores[rows][top], then the flags; groups
+ * top, rows (p, j). Constants: 1 what P is, 2 what C is: its storage (F32, F16, BF16), or 3, gathered; 3 whether the
+ * rank is a multiple of 8 */
+/* Products on matrix units, units.h:
+ *
+ * prepare: 0 x; 1 columns; 2 pairs uint[64]; 3 words uint[x_tiles][groups][P][32][4]; 4 factors float[x_tiles][groups]
+ * [8]. Constants: 0 P, parts of f16: 1 (profiles f16 and i8) or 3; 1 whether x becomes integers. Groups: ceil(groups /
+ * 16), 8 * x_tiles; 256 threads
+ *
+ * units_*: 0 weights uvec4[tiles][pieces][32]; 1 scales as above; 2 codes uint[tiles][pieces][8] of q4tp; 3 words; 4
+ * factors; 5 y; 6 found vec4[tiles][splits][x_tiles][32], of all parts; 7 arrivals uint, one a workgroup of all splits
+ * together, 0 before and after; 8 places uint[34]. Constants: 0 threads, 32 a subgroup; 1 tiles of 8 rows of x that a
+ * workgroup takes; 2 tiles of 16 rows of w that a subgroup takes: 1 or 2; 3 whether x comes through shared memory; 4 P;
+ * 5 pieces of a step. Groups: ceil(tiles / (subgroups * constant 2)), x_tiles / constant 1, splits
+ *
+ * units_probe: 0 a uvec4[32]; 1 b uvec2[32]; 2 products float[32][4]; groups 1; push of no use */
 #define VULKAN_KERNELS(X)                                 \
   X(MATRIX_F32, matrix_f32, 6, 1u << 5, MatrixPush)       \
   X(MATRIX_F16, matrix_f16, 6, 1u << 5, MatrixPush)       \
@@ -79,28 +92,22 @@ enum { VULKAN_MAX_BINDINGS = 10, VULKAN_MAX_CONSTANTS = 7, VULKAN_PUSH_BYTES = 6
   X(MATRIX_I8_DOT, matrix_i8_dot, 7, 1u << 5, MatrixPush) \
   X(QUANTISE, quantise, 3, 6u, QuantisePush)              \
   X(LARGEST, largest, 3, 1u << 2, LargestPush)            \
-  X(PARTS, parts, 5, 3u << 3, PartsPush)                  \
-  X(COOP_F16, coop_f16, 6, 1u << 5, CoopPush)             \
-  X(COOP_Q8, coop_q8, 6, 1u << 5, CoopPush)               \
-  X(COOP_Q4, coop_q4, 6, 1u << 5, CoopPush)               \
-  X(COOP_I8, coop_i8, 6, 1u << 5, CoopPush)               \
-  X(COOP_Q8_DIRECT, coop_q8_direct, 6, 1u << 5, CoopPush) \
-  X(COOP_Q4_DIRECT, coop_q4_direct, 6, 1u << 5, CoopPush) \
-  X(COOP_PROBE, coop_probe, 1, 1u << 0, MeasurePush)      \
-  X(COOP_SUM, coop_sum, 2, 1u << 1, CoopSumPush)          \
+  X(PREPARE, prepare, 5, 3u << 3, PreparePush)            \
+  X(UNITS_F16, units_f16, 9, 7u << 5, UnitsPush)          \
+  X(UNITS_Q8, units_q8, 9, 7u << 5, UnitsPush)            \
+  X(UNITS_Q4, units_q4, 9, 7u << 5, UnitsPush)            \
+  X(UNITS_PROBE, units_probe, 3, 1u << 2, MeasurePush)    \
   X(NORM, norm, 3, 1u << 2, NormPush)                     \
+  X(ENTER, enter, 4, 3u << 2, NormPush)                   \
   X(OUT, out, 6, 1u << 0 | 1u << 5, OutPush)              \
   X(CONV, conv, 4, 1u << 3, ConvPush)                     \
   X(ACT, act, 3, 1u << 2, ActPush)                        \
-  X(HEADS, heads, 4, 1u << 3, HeadsPush)                  \
+  X(HEADS, heads, 7, 1u << 3 | 1u << 6, HeadsPush)        \
   X(ROTATION, rotation, 3, 1u << 2, RotationPush)         \
-  X(ATTEND, attend, 8, 3u << 6, AttendPush)               \
-  X(MIX, mix, 3, 1u << 2, MixPush)                        \
+  X(ATTEND, attend, 10, 15u << 6, AttendPush)             \
   X(TOP, top, 4, 7u << 1, TopPush)                        \
-  X(TOP_MERGE, top_merge, 4, 3u << 2, TopMergePush)       \
   X(GATHER, gather, 4, 1u << 3, GatherPush)               \
-  X(PAIRS, pairs, 4, 1u << 3, PairsPush)                  \
-  X(CHOOSE, choose, 6, 3u << 4, ChoosePush)               \
+  X(PAIRS, pairs, 8, 7u << 5, PairsPush)                  \
   X(READ, read, 2, 1u << 1, MeasurePush)                  \
   X(MULTIPLY, multiply, 1, 1u << 0, MeasurePush)
 

@@ -5,10 +5,11 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "codebook.h"
-#include "coop.h"
 #include "limits.h"
 #include "tensors.h"
+#include "units.h"
 
+/* Numbers or words, `count` of 4 bytes. */
 static DflashStatus open_vector(DflashModel *model, VulkanUpload *upload, const void *data, int64_t count,
                                 const char *name, VulkanRange *vector, DflashError *error) {
   const uint64_t bytes = (uint64_t)count * sizeof(float);
@@ -37,12 +38,23 @@ static DflashStatus open_tensor(DflashModel *model, VulkanUpload *upload, const 
   return vulkan_tensor_error(t, error, status);
 }
 
+/* What the kernels for matrix units bind of where elements are. */
+static DflashStatus open_places(DflashModel *model, VulkanUpload *upload, DflashError *error) {
+  uint32_t places[VULKAN_UNITS_PLACES], pairs[VULKAN_UNITS_PAIRS];
+  vulkan_units_places(places);
+  vulkan_units_pairs(pairs);
+  DflashStatus status = open_vector(model, upload, places, VULKAN_UNITS_PLACES, "places", &model->places, error);
+  if (!status) status = open_vector(model, upload, pairs, VULKAN_UNITS_PAIRS, "pairs", &model->pairs, error);
+  return status;
+}
+
 static DflashStatus upload_weights(DflashModel *model, const DflashWeights *weights, DflashError *error) {
   VulkanUpload upload = {0};
   const DflashGeometry *g = &model->geometry;
   DflashStatus status = vulkan_upload_begin(&model->device, &upload, error);
   if (!status)
     status = open_vector(model, &upload, weights->inv_freq, g->head_dim / 2, "inv_freq", &model->inv_freq, error);
+  if (!status && model->units_fit) status = open_places(model, &upload, error);
   for (int64_t i = 0; !status && i < vulkan_tensor_count(g); i++) {
     const VulkanTensor t = vulkan_tensor_at(g, weights, model, i);
     if (t.tensor) status = open_tensor(model, &upload, &t, error);
@@ -61,7 +73,13 @@ static DflashStatus open_model(DflashModel *model, const DflashModelDesc *desc, 
   DflashStatus status = vulkan_device_open(&options, &model->device, error);
   if (!status) status = vulkan_check_device(desc, &model->options, &model->device.traits, error);
   if (!status && model->options.units)
-    status = vulkan_coop_probe(&model->device, &model->pipelines, &model->coop_direct, error);
+    status = vulkan_units_probe(&model->device, &model->pipelines, &model->units_fit, error);
+  if (!status && model->options.units_required && !model->units_fit)
+    status =
+        dflash_error_set(error, DFLASH_UNSUPPORTED,
+                         "vulkan: option matrix is cooperative, and the matrix units of %s hold elements where the "
+                         "kernels do not expect them",
+                         model->device.traits.name);
   if (!status) status = upload_weights(model, desc->weights, error);
   if (!status) status = vulkan_device_check(&model->device, error);
   return status;

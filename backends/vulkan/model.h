@@ -34,9 +34,10 @@ typedef struct VulkanPart {
 typedef struct VulkanMatrix {
   int32_t storage;
   int64_t rows, cols;
-  uint32_t pitch, code_pitch;
-  VulkanRange columns; /* q8_2f, else parts[0].weights */
-  VulkanPart *parts;   /* owned */
+  int64_t pieces;             /* of a tile of 16 rows in fragments (units.h); 0: rows as they are */
+  uint32_t pitch, code_pitch; /* of rows as they are */
+  VulkanRange columns;        /* q8_2f, else parts[0].weights */
+  VulkanPart *parts;          /* owned */
   uint32_t part_count;
   uint64_t row_bytes; /* that one row costs to read, scales and codes included */
 } VulkanMatrix;
@@ -52,10 +53,11 @@ struct DflashModel {
   VulkanOptions options;
   DflashGeometry geometry;
   int32_t profile;
-  bool coop_direct; /* matrix units hold elements as the direct kernels expect (coop.h) */
+  bool units_fit; /* matrix units hold elements where fragments have them (units.h) */
   VulkanPipelines pipelines;
   VulkanArena arena;
   VulkanRange inv_freq, hidden_norm, norm;
+  VulkanRange places, pairs;           /* units.h; where units_fit */
   VulkanMatrix fc, selector, head;     /* head.rows 0: none */
   VulkanMatrix predecessor, successor; /* as stored, rows tightly packed: parts only */
   VulkanLayer *layers;                 /* [geometry.layers] */

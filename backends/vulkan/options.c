@@ -6,15 +6,13 @@
 #include "model.h"
 
 const char vulkan_options_text[] = "validation=on|off (off), dot=auto|on|off (auto), matrix=auto|tile|cooperative "
-                                   "(auto: tile), keep=window|all (window), "
+                                   "(auto: cooperative where the "
+                                   "device can, else tile), keep=window|all (window), "
                                    "splits=N of the context (0: by the device), statistics=on|off (off), "
                                    "assume=KEY:N[K|M|G],... of a device that offers less (nothing), "
                                    "skip-barrier=N (0: none), fail=N[:memory|lost|timeout] (0: none)";
 
 enum { MOST_SPLITS = VULKAN_MAX_PARTS - 1 };
-
-/* Whether matrix=auto means matrix units: not until they are measured to be faster. */
-static const bool auto_units = false;
 
 static bool parse_switch(const char *value, bool *on) {
   *on = strcmp(value, "on") == 0;
@@ -37,8 +35,8 @@ static bool parse_dot(const char *value, VulkanOptions *options) {
 
 static bool parse_matrix(const char *value, VulkanOptions *options) {
   options->units_required = strcmp(value, "cooperative") == 0;
-  options->units = options->units_required || (auto_units && strcmp(value, "auto") == 0);
-  return options->units_required || strcmp(value, "auto") == 0 || strcmp(value, "tile") == 0;
+  options->units = strcmp(value, "tile") != 0;
+  return options->units_required || !options->units || strcmp(value, "auto") == 0;
 }
 
 static bool parse_keep(const char *value, VulkanOptions *options) {
@@ -124,7 +122,7 @@ static DflashStatus read_option(const DflashOption *option, VulkanOptions *optio
 }
 
 DflashStatus vulkan_options_read(const DflashModelDesc *desc, VulkanOptions *options, DflashError *error) {
-  *options = (VulkanOptions){.dot = true, .units = auto_units};
+  *options = (VulkanOptions){.dot = true, .units = true};
   for (uint32_t i = 0; i < desc->option_count; i++) {
     DflashStatus status = read_option(&desc->options[i], options, error);
     if (status) return status;

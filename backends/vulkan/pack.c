@@ -13,10 +13,9 @@ enum { GROUP = 32, GROUP_BYTES = 16, CODE_BITS = 5, PIECE_BYTES = 16 };
 
 static uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
-static int64_t stored_code_bytes(int64_t cols) { return (cols / GROUP * CODE_BITS + 7) / 8; }
+int64_t vulkan_stored_code_bytes(int64_t cols) { return (cols / GROUP * CODE_BITS + 7) / 8; }
 
-/* Bytes of a row of elements; of q4tp and q8_2f of its integers. */
-static int64_t row_bytes(int32_t storage, int64_t cols) {
+int64_t vulkan_stored_row_bytes(int32_t storage, int64_t cols) {
   switch (storage) {
   case DFLASH_STORAGE_F32:
     return 4 * cols;
@@ -30,11 +29,12 @@ static int64_t row_bytes(int32_t storage, int64_t cols) {
 }
 
 VulkanForm vulkan_form(int32_t storage, int64_t cols) {
-  VulkanForm form = {.weight_bytes = round_up((uint64_t)row_bytes(storage, cols), PIECE_BYTES)};
+  VulkanForm form = {.rows = 1,
+                     .weight_bytes = round_up((uint64_t)vulkan_stored_row_bytes(storage, cols), PIECE_BYTES)};
   if (storage == DFLASH_STORAGE_Q8_2F) form.scale_bytes = sizeof(float);
   if (storage == DFLASH_STORAGE_Q4TP) {
     form.scale_bytes = 2 * sizeof(float);
-    form.code_bytes = round_up((uint64_t)stored_code_bytes(cols), sizeof(uint32_t));
+    form.code_bytes = round_up((uint64_t)vulkan_stored_code_bytes(cols), sizeof(uint32_t));
   }
   return form;
 }
@@ -46,8 +46,8 @@ uint64_t vulkan_stored_bytes(int32_t storage, int64_t rows, int64_t cols) {
   if (!known || !dflash_mul_i64(rows, cols, &count) || !dflash_mul_i64(count, 8, &bytes)) return 0;
   if (storage == DFLASH_STORAGE_Q4TP && cols % GROUP) return 0;
   if (storage == DFLASH_STORAGE_Q8_2F) extra = 2 * (rows + cols);
-  if (storage == DFLASH_STORAGE_Q4TP) extra = rows * (4 + stored_code_bytes(cols));
-  return (uint64_t)(rows * row_bytes(storage, cols) + extra);
+  if (storage == DFLASH_STORAGE_Q4TP) extra = rows * (4 + vulkan_stored_code_bytes(cols));
+  return (uint64_t)(rows * vulkan_stored_row_bytes(storage, cols) + extra);
 }
 
 /* Exponent and fraction stand where f32 has them once the bias is made up for by 2^112: exact, denormals included. */
@@ -89,13 +89,13 @@ static void copy_rows(const unsigned char *from, size_t bytes, int64_t count, vo
 }
 
 void vulkan_pack_weights(const DflashTensor *tensor, int64_t first, int64_t count, void *out) {
-  const int64_t cols = cols_of(tensor), bytes = row_bytes(tensor->storage, cols);
+  const int64_t cols = cols_of(tensor), bytes = vulkan_stored_row_bytes(tensor->storage, cols);
   copy_rows((const unsigned char *)tensor->data + first * bytes, (size_t)bytes, count, out,
             (size_t)vulkan_form(tensor->storage, cols).weight_bytes);
 }
 
 void vulkan_pack_tight(const DflashTensor *tensor, int64_t first, int64_t count, void *out) {
-  const int64_t bytes = row_bytes(tensor->storage, cols_of(tensor));
+  const int64_t bytes = vulkan_stored_row_bytes(tensor->storage, cols_of(tensor));
   memcpy(out, (const unsigned char *)tensor->data + first * bytes, (size_t)(count * bytes));
 }
 
@@ -106,7 +106,8 @@ static void pack_ladders(const unsigned char *stored, int64_t count, float *out)
 
 void vulkan_pack_scales(const DflashTensor *tensor, int64_t first, int64_t count, void *out) {
   const int64_t rows = rows_of(tensor), cols = cols_of(tensor);
-  const unsigned char *stored = (const unsigned char *)tensor->data + rows * row_bytes(tensor->storage, cols);
+  const unsigned char *stored =
+      (const unsigned char *)tensor->data + rows * vulkan_stored_row_bytes(tensor->storage, cols);
   float *scales = out;
   if (tensor->storage == DFLASH_STORAGE_Q4TP) {
     pack_ladders(stored + 4 * first, count, scales);
@@ -117,8 +118,9 @@ void vulkan_pack_scales(const DflashTensor *tensor, int64_t first, int64_t count
 
 /* Codes stand lowest bits first in bytes, and so they do in little-endian words. */
 void vulkan_pack_codes(const DflashTensor *tensor, int64_t first, int64_t count, void *out) {
-  const int64_t rows = rows_of(tensor), cols = cols_of(tensor), bytes = stored_code_bytes(cols);
-  const unsigned char *stored = (const unsigned char *)tensor->data + rows * (row_bytes(tensor->storage, cols) + 4);
+  const int64_t rows = rows_of(tensor), cols = cols_of(tensor), bytes = vulkan_stored_code_bytes(cols);
+  const unsigned char *stored =
+      (const unsigned char *)tensor->data + rows * (vulkan_stored_row_bytes(tensor->storage, cols) + 4);
   copy_rows(stored + first * bytes, (size_t)bytes, count, out, (size_t)vulkan_form(tensor->storage, cols).code_bytes);
 }
 

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "coop.h"
+#include "units.h"
 
 enum {
   TEAMS = 8,
@@ -64,16 +64,15 @@ static void choose_tile(const DflashModel *model, const VulkanMatrix *matrix, in
   while (tile[1] > 1 && ceil_div(matrix->rows, TEAMS * (int64_t)tile[1]) < ENOUGH_GROUPS) tile[1] /= 2;
 }
 
-bool vulkan_product_on_units(const DflashModel *model, const VulkanMatrix *matrix) {
-  return model->options.units && vulkan_coop_takes(model, matrix);
-}
+/* Weights in fragments are for the matrix units alone. */
+static bool on_units(const VulkanMatrix *matrix) { return matrix->pieces > 0; }
 
 static int product_makes(const DflashModel *model, const VulkanMatrix *matrix) {
-  const bool units = vulkan_product_on_units(model, matrix);
-  if (takes_int8(model, matrix)) return VULKAN_MADE_WORDS;
+  const bool units = on_units(matrix);
+  if (takes_int8(model, matrix)) return VULKAN_MADE_INTEGERS;
   if (!units && !takes_half(model)) return VULKAN_MADE_NOTHING;
   if (matrix->storage == DFLASH_STORAGE_Q8_2F) return VULKAN_MADE_FOR_ONE; /* its columns scale x first */
-  return units ? VULKAN_MADE_PARTS + matrix->storage : VULKAN_MADE_LARGEST;
+  return units ? VULKAN_MADE_PARTS : VULKAN_MADE_LARGEST;
 }
 
 void vulkan_product_follow(const DflashModel *model, VulkanProduct *p, int *made) {
@@ -82,21 +81,19 @@ void vulkan_product_follow(const DflashModel *model, VulkanProduct *p, int *made
   if (makes != VULKAN_MADE_NOTHING) *made = makes;
 }
 
-static void coop_path(const DflashModel *model, const VulkanMatrix *matrix, char *path, size_t size) {
-  const VulkanCoopTile tile = vulkan_coop_tile(model, matrix);
-  const int kernel = vulkan_coop_kernel(model, matrix);
-  const bool direct = kernel == VULKAN_KERNEL_COOP_Q4_DIRECT || kernel == VULKAN_KERNEL_COOP_Q8_DIRECT;
-  char x[32] = "int8";
-  if (kernel != VULKAN_KERNEL_COOP_I8)
+static void units_path(const DflashModel *model, const VulkanMatrix *matrix, int64_t rows, char *path, size_t size) {
+  const VulkanUnitsTile tile = vulkan_units_tile(model, matrix, rows);
+  char x[32] = "int8 in f16";
+  if (!vulkan_units_integers(model, matrix->storage))
     snprintf(x, sizeof x, "%u part%s of f16", tile.parts, tile.parts == 1 ? "" : "s");
-  snprintf(path, size, "matrix units 16x%u, %u rows, %s, %s%s", tile.rows, vulkan_coop_group_rows(&tile), x,
-           storage_kernels(matrix)->name, direct ? " direct" : "");
+  snprintf(path, size, "matrix units, %u rows, %s, %s", vulkan_units_group_rows(&tile), x,
+           storage_kernels(matrix)->name);
 }
 
 void vulkan_product_path(const DflashModel *model, const VulkanMatrix *matrix, int64_t rows, char *path, size_t size) {
   uint32_t tile[3];
-  if (vulkan_product_on_units(model, matrix)) {
-    coop_path(model, matrix, path, size);
+  if (on_units(matrix)) {
+    units_path(model, matrix, rows, path, size);
     return;
   }
   choose_tile(model, matrix, rows, tile);
@@ -108,18 +105,19 @@ void vulkan_product_path(const DflashModel *model, const VulkanMatrix *matrix, i
 
 int vulkan_product_kernel(const DflashModel *model, const VulkanMatrix *matrix, int64_t rows,
                           uint32_t constants[VULKAN_MAX_CONSTANTS], uint32_t *count) {
-  if (vulkan_product_on_units(model, matrix)) {
-    const VulkanCoopTile tile = vulkan_coop_tile(model, matrix);
-    vulkan_coop_constants(&tile, constants);
-    *count = VULKAN_COOP_CONSTANTS;
-    return vulkan_coop_kernel(model, matrix);
+  if (on_units(matrix)) {
+    const VulkanUnitsTile tile = vulkan_units_tile(model, matrix, rows);
+    vulkan_units_constants(&tile, constants);
+    *count = VULKAN_UNITS_CONSTANTS;
+    return vulkan_units_kernel(matrix);
   }
   choose_tile(model, matrix, rows, constants);
   *count = 3;
   return choose_kernel(model, matrix);
 }
 
-DflashStatus vulkan_steps_quantise(DflashModel *model, VulkanSteps *steps, const VulkanProduct *p, DflashError *error) {
+/* x in int8, into words and scales. */
+static DflashStatus quantise(DflashModel *model, VulkanSteps *steps, const VulkanProduct *p, DflashError *error) {
   const QuantisePush push = {(uint32_t)p->rows, (uint32_t)p->matrix->cols, (uint32_t)p->x_first, (uint32_t)p->x_stride};
   VulkanDispatch dispatch = {.ranges = (const VulkanRange[]){p->x, p->words, p->scales},
                              .push = &push,
@@ -129,7 +127,8 @@ DflashStatus vulkan_steps_quantise(DflashModel *model, VulkanSteps *steps, const
   return vulkan_steps_kernel(model, steps, VULKAN_KERNEL_QUANTISE, NULL, 0, &dispatch, error);
 }
 
-DflashStatus vulkan_steps_largest(DflashModel *model, VulkanSteps *steps, const VulkanProduct *p, DflashError *error) {
+/* The largest magnitude of each row, into largest. */
+static DflashStatus find_largest(DflashModel *model, VulkanSteps *steps, const VulkanProduct *p, DflashError *error) {
   const LargestPush push = {(uint32_t)p->matrix->cols, (uint32_t)p->x_first, (uint32_t)p->x_stride,
                             p->matrix->storage == DFLASH_STORAGE_Q8_2F};
   VulkanDispatch dispatch = {.ranges = (const VulkanRange[]){p->x, p->matrix->columns, p->largest},
@@ -142,8 +141,8 @@ DflashStatus vulkan_steps_largest(DflashModel *model, VulkanSteps *steps, const 
 
 static DflashStatus prepare(DflashModel *model, VulkanSteps *steps, const VulkanProduct *p, DflashError *error) {
   if (p->prepared) return DFLASH_OK;
-  if (takes_int8(model, p->matrix)) return vulkan_steps_quantise(model, steps, p, error);
-  return takes_half(model) ? vulkan_steps_largest(model, steps, p, error) : DFLASH_OK;
+  if (takes_int8(model, p->matrix)) return quantise(model, steps, p, error);
+  return takes_half(model) ? find_largest(model, steps, p, error) : DFLASH_OK;
 }
 
 /* The first out_rows rows of a part. Quantised rows stand alone in words and scales, from row 0. */
@@ -181,7 +180,7 @@ static DflashStatus multiply(DflashModel *model, VulkanSteps *steps, const Vulka
 
 DflashStatus vulkan_steps_product(DflashModel *model, VulkanSteps *steps, const VulkanProduct *product,
                                   DflashError *error) {
-  if (vulkan_product_on_units(model, product->matrix)) return vulkan_steps_coop_product(model, steps, product, error);
+  if (on_units(product->matrix)) return vulkan_steps_units_product(model, steps, product, error);
   DflashStatus status = prepare(model, steps, product, error);
   for (uint32_t i = 0; i < product->matrix->part_count && !status; i++) {
     const VulkanPart *part = &product->matrix->parts[i];

@@ -1,9 +1,11 @@
 /* Scratch of a sequence: one buffer in device memory, one that the host writes, one that it reads. */
 #include <string.h>
 
+#include "attend.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "coop.h"
+#include "select.h"
+#include "sequence.h"
 
 /* A range and what it takes, in elements of 4 bytes; the product of the factors. */
 typedef struct Place {
@@ -53,9 +55,9 @@ static DflashStatus place_values(DflashSequence *s, uint64_t *bytes, DflashError
   const DflashGeometry *g = &s->model->geometry;
   VulkanScratch *t = &s->scratch;
   const int64_t rows = g->block, drafts = g->block - 1, q = g->heads * g->head_dim, kv = g->kv_heads * g->head_dim;
-  const int64_t parts = (int64_t)s->splits + 1, chunks = (g->vocab + VULKAN_TOP_CHUNK - 1) / VULKAN_TOP_CHUNK;
+  const int64_t parts = (int64_t)s->splits + 1, chunks = vulkan_top_chunks(&s->model->device.traits, g->vocab);
   const int64_t widest = vulkan_widest_product(g);
-  const VulkanCoopBytes coop = vulkan_coop_bytes(s->model, rows, s->coop_splits);
+  const VulkanUnitsBytes *units = &s->block_units;
   const Place places[] = {
       {&t->norm, "norm", {rows, g->hidden}},
       {&t->kernel, "kernel", {rows, dflash_geometry_kernel_width(g)}},
@@ -79,17 +81,18 @@ static DflashStatus place_values(DflashSequence *s, uint64_t *bytes, DflashError
       {&t->words, "words", {rows, widest / 4 + 8}},
       {&t->scales, "scales", {rows, widest / 32 + 1}},
       {&t->largest, "largest", {rows}},
-      {&t->parts, "parts", {(int64_t)coop.parts / 4}},
-      {&t->factors, "factors", {(int64_t)coop.factors / 4}},
-      {&t->found, "found", {(int64_t)coop.found / 4}},
-      {&t->top_values, "top_values", {drafts, chunks, g->selector_top}},
-      {&t->top_tokens, "top_tokens", {drafts, chunks, g->selector_top}},
-      {&t->best_values, "best_values", {drafts, g->selector_top}},
-      {&t->best_tokens, "best_tokens", {drafts, g->selector_top}},
-      {&t->flags, "flags", {1}},
+      {&t->fragments, "fragments", {(int64_t)units->words / 4}},
+      {&t->factors, "factors", {(int64_t)units->factors / 4}},
+      {&t->found[0], "found", {(int64_t)units->found / 4}},
+      {&t->found[1], "found", {(int64_t)units->found / 4}},
+      {&t->found[2], "found", {(int64_t)units->found / 4}},
+      {&t->top_entries, "top_entries", {drafts, chunks, g->selector_top, 2}},
+      {&t->best, "best", {drafts, g->selector_top, 2}},
+      {&t->flags, "flags", {2 + drafts}},
+      {&t->counters, "counters", {vulkan_attend_counters(s->model)}},
       {&t->predecessors, "predecessors", {drafts, g->selector_top, g->selector_rank}},
       {&t->successors, "successors", {drafts, g->selector_top, g->selector_rank}},
-      {&t->pairs, "pairs", {drafts, g->selector_top, g->selector_top}},
+      {&t->pairs, "pairs", {drafts, g->selector_top, g->selector_top + 1}},
       {&t->result, "result", {vulkan_result_words(drafts, g->selector_top)}},
   };
   return place_all(s, places, sizeof places / sizeof places[0], bytes, error);

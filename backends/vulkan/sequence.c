@@ -5,10 +5,11 @@
 #include "abi.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "coop.h"
+#include "settle.h"
+#include "units.h"
 
 /* Workgroups of attention wanted on a device that runs them side by side; a processor gains nothing from many. */
-enum { ATTEND_GROUPS = 256, MOST_SPLITS = VULKAN_MAX_PARTS - 1, SPLITS_ON_CPU = 4 };
+enum { ATTEND_GROUPS = 128, MOST_SPLITS = VULKAN_MAX_PARTS - 1, SPLITS_ON_CPU = 4 };
 
 /* No more than a binding shows the sums of, those of the block itself included. */
 static uint32_t choose_splits(const DflashModel *model) {
@@ -33,10 +34,13 @@ DflashStatus vulkan_sequence_open(DflashModel *model, const DflashSequenceDesc *
   s->model = model;
   s->capture = desc && (desc->flags & DFLASH_SEQUENCE_CAPTURE);
   s->splits = choose_splits(model);
-  s->coop_splits = vulkan_coop_most_splits(model);
+  s->settle_rows = vulkan_settle_rows(model);
+  s->block_units = vulkan_units_bytes(model, model->geometry.block);
+  s->settle_units = vulkan_units_bytes(model, s->settle_rows);
   s->held = dflash_alloc((size_t)model->geometry.layers, sizeof *s->held);
   status = s->held ? DFLASH_OK : dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "vulkan: no memory for a sequence");
   if (!status) status = vulkan_scratch_open(s, error);
+  if (!status) status = vulkan_units_open_arrivals(s, error);
   if (status) {
     vulkan_sequence_close(s);
     return status;
@@ -50,6 +54,7 @@ void vulkan_sequence_close(DflashSequence *s) {
   for (int i = 0; i < VULKAN_PLANS; i++) vulkan_plan_close(&s->model->device, &s->plans[i].plan);
   if (s->held) vulkan_context_close(s);
   vulkan_scratch_close(s);
+  vulkan_buffer_close(&s->model->device, &s->arrivals);
   free(s->held);
   free(s);
 }

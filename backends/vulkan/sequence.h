@@ -10,7 +10,7 @@ enum {
   VULKAN_REWIND_ROWS = 256, /* how far a windowed layer can be rewound at least */
   VULKAN_PLANS = 8,         /* recorded blocks kept */
   VULKAN_MAX_ROWS = 4096,   /* of a block */
-  VULKAN_TOP_CHUNK = 4096   /* logits that a workgroup of `top` looks at */
+  VULKAN_AT_ONCE = 3        /* products that may run at once: of one x */
 };
 
 /* Positions beyond this are refused: bookkeeping never overflows. */
@@ -26,16 +26,18 @@ typedef struct VulkanHeld {
 /* Where a block's values lie; device memory of the sequence. Rows: geometry.block; draft rows: block - 1. */
 typedef struct VulkanScratch {
   VulkanRange h, norm, kernel, conv, q_proj, k_proj, v_proj, q, k, mix, o_proj, gate, up, act, down;
-  VulkanRange logits, hidden;         /* [block - 1][vocab], [block - 1][rank] */
-  VulkanRange positions, table;       /* [rows], [rows][2][head_dim / 2] */
-  VulkanRange visible;                /* [layers][visible_stride] words: kernel.h, attend */
-  VulkanRange anchor;                 /* int32 */
-  VulkanRange sums, mixes;            /* [splits + 1][rows * heads] ... */
-  VulkanRange words, scales, largest; /* activations of profiles i8 and f16 */
-  VulkanRange parts, factors, found;  /* of products on matrix units: coop.h */
-  VulkanRange top_values, top_tokens, best_values, best_tokens, flags;
-  VulkanRange predecessors, successors, pairs;
-  VulkanRange result; /* as choose writes it */
+  VulkanRange logits, hidden;           /* [block - 1][vocab], [block - 1][rank] */
+  VulkanRange positions, table;         /* [rows], [rows][2][head_dim / 2] */
+  VulkanRange visible;                  /* [layers][visible_stride] words: kernel.h, attend */
+  VulkanRange anchor;                   /* int32 */
+  VulkanRange sums, mixes;              /* [splits + 1][rows * heads] ... */
+  VulkanRange words, scales, largest;   /* activations of profiles i8 and f16 */
+  VulkanRange fragments, factors;       /* of products on matrix units: units.h */
+  VulkanRange found[VULKAN_AT_ONCE];    /* the same, of each of the products of one x */
+  VulkanRange top_entries, best;        /* kernel.h, top */
+  VulkanRange flags, counters;          /* neighbours: zeroed together before each block; counters: of attention */
+  VulkanRange predecessors, successors; /* of codebooks in several parts */
+  VulkanRange pairs, result;            /* kernel.h, pairs */
 } VulkanScratch;
 
 /* What the host hands to a block, and where it goes. Offsets in `upload` and ranges of the scratch buffer match. */
@@ -43,6 +45,12 @@ typedef struct VulkanInput {
   uint64_t h, positions, visible, anchor; /* offsets in upload, in bytes */
   uint64_t visible_stride;                /* bytes from layer to layer */
 } VulkanInput;
+
+/* Scratch of a product on matrix units (units.h): prepared words and factors, sums of splits, arrival counters (0 at
+ * first); the last two are 0 where columns are not split. */
+typedef struct VulkanUnitsBytes {
+  uint64_t words, factors, found, arrivals;
+} VulkanUnitsBytes;
 
 /* A recorded block. */
 typedef struct VulkanBlockPlan {
@@ -66,14 +74,16 @@ typedef struct VulkanCapture {
 struct DflashSequence {
   DflashModel *model;
   bool capture;
-  uint32_t splits;      /* of the context, in attention */
-  uint32_t coop_splits; /* of a block's products on matrix units, at most */
+  uint32_t splits; /* of the context, in attention */
 
   VulkanBuffer device_scratch, upload, readback;
   uint64_t readback_result, readback_logits, readback_hidden; /* offsets in readback */
   VulkanScratch scratch;
   VulkanInput input;
   VulkanCapture captured;
+  VulkanUnitsBytes block_units, settle_units; /* for any product of a block, of a piece */
+  VulkanBuffer arrivals;                      /* of products on matrix units: units.h */
+  uint64_t arrivals_at[VULKAN_AT_ONCE], arrival_bytes;
 
   /* context: held are positions first <= p < first + len; the first `settled` rows of them are projected, the others
    * wait in `waiting` [VULKAN_SETTLE_ROWS][tap_width] */
@@ -81,6 +91,7 @@ struct DflashSequence {
   VulkanHeld *held; /* [layers] */
   uint64_t generation;
   float *waiting;
+  int64_t settle_rows;                        /* of a piece, at most */
   VulkanBuffer settle_upload, settle_scratch; /* of one piece: positions and taps; the stages of context.* */
   int64_t push_rows;                          /* of the last push, for read_stage */
 
@@ -103,7 +114,7 @@ int64_t vulkan_stage_layers(const DflashGeometry *g, int32_t stage);
 int32_t vulkan_stage_rows(int32_t stage); /* DFLASH_ROWS_* */
 /* Columns of the widest activation that a block multiplies. */
 int64_t vulkan_widest_product(const DflashGeometry *g);
-/* Words of choose's result: tokens, candidates, scores, flags. */
+/* Words of what pairs answers: tokens, candidates, scores, flags. */
 int64_t vulkan_result_words(int64_t n_draft, int64_t top);
 
 /* block.c and read.c: the interface's calls. */
@@ -138,8 +149,9 @@ typedef struct VulkanProduct {
   VulkanRange x, y;
   int64_t rows, x_first, x_stride, out_rows, y_first, y_stride;
   VulkanRange words, scales, largest; /* for profiles i8 and f16 */
-  VulkanRange parts, factors, found;  /* on matrix units (coop.h); else of no use */
-  uint32_t most_splits;               /* on matrix units, the same whatever the rows: it changes the order of sums */
+  VulkanRange fragments, factors;     /* on matrix units (units.h); else of no use, and so is what follows */
+  VulkanRange found, arrivals;        /* not those of a product that may run at the same time */
+  int64_t most_rows;                  /* of any call of this kind: its sums have the same order whatever its rows */
   bool prepared;
   int32_t stage, layer;
 } VulkanProduct;

@@ -3,59 +3,58 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "coop.h"
 #include "product.h"
+#include "rows.h"
+#include "units.h"
 
 /* Values of one piece; positions and taps lie in the upload buffer at the same offsets. */
 typedef struct Scratch {
-  VulkanRange positions, taps, table, fc, norm, k_proj, words, scales, largest, parts, factors;
+  VulkanRange positions, taps, table, fc, norm, k_proj, words, scales, largest, fragments, factors;
+  VulkanRange found[2]; /* of products that may run at once: K and V */
 } Scratch;
-
-/* Columns are not split: a row's sums are the same in a piece of any number of rows, and nothing is found by splits. */
-enum { MOST_SPLITS = 1 };
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* Rows of a piece: a binding shows its widest value, the parts of it and its rows of K, and its dispatches are no
  * larger than allowed. At least 1, since one row fits. */
-static int64_t piece_rows(DflashModel *model) {
+int64_t vulkan_settle_rows(DflashModel *model) {
   const DflashGeometry *g = &model->geometry;
   const VulkanTraits *t = &model->device.traits;
   const int64_t shown = (int64_t)(t->max_binding / 4), groups = t->max_groups[0];
   int64_t rows = smaller(VULKAN_SETTLE_ROWS, shown / dflash_geometry_tap_width(g));
   rows = smaller(rows, shown / (g->kv_heads * g->head_dim) - vulkan_held_period(g, t) + 1);
-  const uint64_t parts = vulkan_coop_bytes(model, 1, MOST_SPLITS).parts;
-  if (parts > 0) rows = smaller(rows, (int64_t)(t->max_binding / parts));
-  rows = smaller(rows, smaller(smaller(groups, t->max_groups[1]), 128 * groups / g->head_dim));
+  rows = vulkan_units_most_rows(model, smaller(rows, smaller(groups, t->max_groups[1])));
   return rows < 1 ? 1 : rows;
 }
 
 /* Lays the scratch out in its buffer, which may not be there yet; its bytes. */
 static uint64_t lay_out(const DflashSequence *s, Scratch *scratch) {
   const DflashGeometry *g = &s->model->geometry;
-  const int64_t tap_width = dflash_geometry_tap_width(g), rows = piece_rows(s->model);
-  const VulkanCoopBytes row = vulkan_coop_bytes(s->model, 1, MOST_SPLITS);
+  const int64_t tap_width = dflash_geometry_tap_width(g), rows = s->settle_rows;
+  const VulkanUnitsBytes *units = &s->settle_units;
+  const uint64_t row = (uint64_t)rows * 4;
   const struct {
     VulkanRange *range;
-    int64_t width;
+    uint64_t bytes;
   } places[] = {
-      {&scratch->positions, 1},
-      {&scratch->taps, tap_width},
-      {&scratch->table, g->head_dim},
-      {&scratch->fc, g->hidden},
-      {&scratch->norm, g->hidden},
-      {&scratch->k_proj, g->kv_heads * g->head_dim},
-      {&scratch->words, tap_width / 4 + 1},
-      {&scratch->scales, tap_width / 32 + 1},
-      {&scratch->largest, 1},
-      {&scratch->parts, (int64_t)row.parts / 4},
-      {&scratch->factors, (int64_t)row.factors / 4},
+      {&scratch->positions, row},
+      {&scratch->taps, row * (uint64_t)tap_width},
+      {&scratch->table, row * (uint64_t)g->head_dim},
+      {&scratch->fc, row * (uint64_t)g->hidden},
+      {&scratch->norm, row * (uint64_t)g->hidden},
+      {&scratch->k_proj, row * (uint64_t)(g->kv_heads * g->head_dim)},
+      {&scratch->words, row * (uint64_t)(tap_width / 4 + 1)},
+      {&scratch->scales, row * (uint64_t)(tap_width / 32 + 1)},
+      {&scratch->largest, row},
+      {&scratch->fragments, units->words},
+      {&scratch->factors, units->factors},
+      {&scratch->found[0], units->found},
+      {&scratch->found[1], units->found},
   };
   uint64_t bytes = 0;
   for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-    const uint64_t size = (uint64_t)(rows * places[i].width) * 4;
-    const uint64_t offset = vulkan_place(&s->model->device, &bytes, size);
-    *places[i].range = (VulkanRange){s->settle_scratch.buffer, offset, size};
+    const uint64_t offset = vulkan_place(&s->model->device, &bytes, places[i].bytes);
+    *places[i].range = (VulkanRange){s->settle_scratch.buffer, offset, places[i].bytes};
   }
   return bytes;
 }
@@ -103,33 +102,38 @@ static void capture(Piece *p, int32_t stage, int64_t layer, VulkanRange rows) {
 }
 
 static void kernel(Piece *p, int id, VulkanDispatch dispatch) {
-  if (!p->status) p->status = vulkan_steps_kernel(p->model, &p->steps, id, NULL, 0, &dispatch, p->error);
+  uint32_t constants[VULKAN_MAX_CONSTANTS];
+  const uint32_t count = vulkan_row_constants(&p->model->device.traits, p->g, id, constants);
+  if (!p->status) p->status = vulkan_steps_kernel(p->model, &p->steps, id, constants, count, &dispatch, p->error);
 }
 
-static void product(Piece *p, VulkanProduct product) {
+/* `which`: of the products that may run at once. */
+static void product(Piece *p, VulkanProduct product, int which) {
   product.rows = p->rows;
   product.x_stride = product.matrix->cols;
   product.out_rows = product.y_stride = product.matrix->rows;
   product.words = p->t.words;
   product.scales = p->t.scales;
   product.largest = p->t.largest;
-  product.parts = p->t.parts;
+  product.fragments = p->t.fragments;
   product.factors = p->t.factors;
-  product.most_splits = MOST_SPLITS;
+  product.found = p->t.found[which];
+  product.arrivals = vulkan_units_arrivals(p->change->s, which);
+  product.most_rows = p->change->s->settle_rows;
   if (!p->status) p->status = vulkan_steps_product(p->model, &p->steps, &product, p->error);
 }
 
 /* A product of context.norm: what one makes of it serves those after it. */
-static void project(Piece *p, const VulkanMatrix *matrix, VulkanRange y, int64_t y_first, int32_t stage,
-                    int64_t layer) {
+static void project(Piece *p, const VulkanMatrix *matrix, VulkanRange y, int64_t y_first, int32_t stage, int64_t layer,
+                    int which) {
   VulkanProduct next = {
       .matrix = matrix, .x = p->t.norm, .y = y, .y_first = y_first, .stage = stage, .layer = (int32_t)layer};
   vulkan_product_follow(p->model, &next, &p->made);
-  product(p, next);
+  product(p, next, which);
 }
 
 static void norm(Piece *p) {
-  const NormPush push = {.width = (uint32_t)p->g->hidden, .eps = (float)p->g->eps};
+  const NormPush push = {.width = (uint32_t)p->g->hidden, .inverse = 1 / (float)p->g->hidden, .eps = (float)p->g->eps};
   const VulkanRange ranges[] = {p->t.fc, p->model->hidden_norm, p->t.norm};
   kernel(p, VULKAN_KERNEL_NORM,
          (VulkanDispatch){
@@ -137,12 +141,13 @@ static void norm(Piece *p) {
 }
 
 static void rotation(Piece *p) {
-  const uint32_t half = (uint32_t)p->g->head_dim / 2, rows = (uint32_t)p->rows;
-  const RotationPush push = {.rows = rows, .half_dim = half};
+  const RotationPush push = {.half_dim = (uint32_t)p->g->head_dim / 2};
   const VulkanRange ranges[] = {p->t.positions, p->model->inv_freq, p->t.table};
   kernel(p, VULKAN_KERNEL_ROTATION,
-         (VulkanDispatch){
-             .ranges = ranges, .push = &push, .groups = {(rows * half + 63) / 64, 1, 1}, .stage = DFLASH_STAGE_NONE});
+         (VulkanDispatch){.ranges = ranges,
+                          .push = &push,
+                          .groups = {(push.half_dim + 63) / 64, (uint32_t)p->rows, 1},
+                          .stage = DFLASH_STAGE_NONE});
 }
 
 static void heads(Piece *p, int64_t layer, VulkanRange k, int64_t y_first) {
@@ -151,8 +156,10 @@ static void heads(Piece *p, int64_t layer, VulkanRange k, int64_t y_first) {
                           .head_dim = (uint32_t)g->head_dim,
                           .rotate = (uint32_t)dflash_geometry_rotary(g, layer),
                           .y_first = (uint32_t)y_first,
+                          .inverse = 1 / (float)g->head_dim,
                           .eps = (float)g->eps};
-  const VulkanRange ranges[] = {p->t.k_proj, p->model->layers[layer].k_norm, p->t.table, k};
+  const VulkanRange x = p->t.k_proj, weight = p->model->layers[layer].k_norm;
+  const VulkanRange ranges[] = {x, weight, p->t.table, k, x, weight, k}; /* there are no others */
   kernel(p, VULKAN_KERNEL_HEADS,
          (VulkanDispatch){.ranges = ranges,
                           .push = &push,
@@ -167,8 +174,8 @@ static void layer_steps(Piece *p, int64_t layer) {
   int64_t row;
   const VulkanRange k = vulkan_held_window(p->model, held, &held->k, p->position, p->rows, &row);
   const VulkanRange v = vulkan_held_window(p->model, held, &held->v, p->position, p->rows, &row);
-  project(p, &weights->k, p->t.k_proj, 0, DFLASH_STAGE_CONTEXT_K_PROJ, layer);
-  project(p, &weights->v, v, row, DFLASH_STAGE_CONTEXT_V_PROJ, layer);
+  project(p, &weights->k, p->t.k_proj, 0, DFLASH_STAGE_CONTEXT_K_PROJ, layer, 0);
+  project(p, &weights->v, v, row, DFLASH_STAGE_CONTEXT_V_PROJ, layer, 1);
   heads(p, layer, k, row);
   capture(p, DFLASH_STAGE_CONTEXT_K_PROJ, layer, p->t.k_proj);
   capture(p, DFLASH_STAGE_CONTEXT_V_PROJ, layer, vulkan_held_rows(p->g, held, &held->v, p->position, p->rows));
@@ -182,7 +189,8 @@ static void piece_steps(Piece *p) {
                     part(p->t.positions, 0, positions));
   vulkan_steps_copy(&p->steps, vulkan_buffer_range(upload, p->t.taps.offset, taps), part(p->t.taps, 0, taps));
   rotation(p);
-  product(p, (VulkanProduct){.matrix = &p->model->fc, .x = p->t.taps, .y = p->t.fc, .stage = DFLASH_STAGE_CONTEXT_FC});
+  product(p, (VulkanProduct){.matrix = &p->model->fc, .x = p->t.taps, .y = p->t.fc, .stage = DFLASH_STAGE_CONTEXT_FC},
+          0);
   norm(p);
   capture(p, DFLASH_STAGE_CONTEXT_FC, 0, p->t.fc);
   capture(p, DFLASH_STAGE_CONTEXT_NORM, 0, p->t.norm);
@@ -209,7 +217,7 @@ static DflashStatus settle_piece(Piece *p, const float *taps, uint64_t *ns) {
 DflashStatus vulkan_change_settle(VulkanChange *change, const VulkanTaps *taps, uint64_t *ns, DflashError *error) {
   DflashModel *model = change->s->model;
   const DflashGeometry *g = &model->geometry;
-  const int64_t most = piece_rows(model);
+  const int64_t most = change->s->settle_rows;
   for (int64_t done = 0, rows; done < taps->rows; done += rows) {
     rows = taps->rows - done < most ? taps->rows - done : most;
     DflashStatus status = vulkan_change_reserve(change, rows, VULKAN_RESERVE_WRITE, error);

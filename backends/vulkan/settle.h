@@ -18,6 +18,8 @@ DflashStatus vulkan_push_values_open(DflashModel *model, int64_t rows, VulkanPus
 /* They become the sequence's, in the place of those of the push before. */
 void vulkan_push_values_keep(DflashSequence *s, VulkanPushValues *values);
 
+/* Rows of the largest piece. */
+int64_t vulkan_settle_rows(DflashModel *model);
 /* The buffers of a piece, once a sequence. */
 DflashStatus vulkan_settle_open(DflashSequence *s, DflashError *error);
 

@@ -1,25 +1,30 @@
-/* y = conv(x, d, base, 0): an element a thread. */
+/* y = conv(x, d, base, 0): a piece of a row a thread. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #define PUSH_CONV
 #include "push.h"
+#define SIDE 0
+#define BINDING 0
+#include "convolution.glsl"
 
-layout(local_size_x = 256) in;
-layout(std430, set = 0, binding = 0) readonly buffer X { float x[]; };
-layout(std430, set = 0, binding = 1) readonly buffer D { float d[]; };
-layout(std430, set = 0, binding = 2) readonly buffer Base { float base[]; };
 layout(std430, set = 0, binding = 3) writeonly buffer Y { float y[]; };
+layout(std430, set = 0, binding = 3) writeonly buffer Y2 { vec2 y2[]; };
+
+void store_y(uint piece, vec2 value) {
+  if (COLUMNS == 2)
+    y2[piece] = value;
+  else
+    y[piece] = value.x;
+}
 
 void main() {
-  const uint i = gl_GlobalInvocationID.x, row = gl_WorkGroupID.y;
-  if (i >= push.width) return;
-  uint coefficient = row * 2 * push.taps * push.groups + i / push.group, channel = i, from = row * push.width + i;
-  float sum = 0.0;
-  for (uint tap = 0; tap < push.taps && tap <= row; tap++) {
-    sum += (base[channel] + d[coefficient]) * x[from];
-    channel += push.width;
-    coefficient += push.groups;
-    from -= push.width;
-  }
-  y[row * push.width + i] = sum;
+  const uint row = gl_WorkGroupID.y, pieces = push.width / COLUMNS;
+  const uint piece = min(gl_GlobalInvocationID.x, pieces - 1);
+  Tap early[EARLY];
+  early[0] = load_tap(row, 0, piece);
+  if (TAPS > 1) early[1] = load_tap(row, 1, piece);
+  vec2 sum = add_tap(vec2(0.0), early[0], row, 0);
+  if (TAPS > 1) sum = add_tap(sum, early[1], row, 1);
+  if (TAPS > EARLY) sum = add_late_taps(sum, row, piece);
+  if (gl_GlobalInvocationID.x < pieces) store_y(row * pieces + piece, sum);
 }

@@ -1,4 +1,5 @@
-/* Rows of a codebook as f32, for the candidates of the rows: a workgroup is a candidate. */
+/* Rows of a codebook as f32, for the candidates of the rows, where the codebook lies in several parts: a workgroup is a
+ * candidate. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #define PUSH_GATHER
@@ -7,7 +8,7 @@
 
 layout(local_size_x = 64) in;
 layout(set = 0, binding = 0, std430) readonly buffer Codebook { uint codebook[]; };
-layout(set = 0, binding = 1, std430) readonly buffer BestTokens { int best_tokens[]; };
+layout(set = 0, binding = 1, std430) readonly buffer Best { uvec2 best[]; }; /* bits of the logit, token */
 layout(set = 0, binding = 2, std430) readonly buffer Anchor { int anchor[]; };
 layout(set = 0, binding = 3, std430) writeonly buffer Out { uint y[]; }; /* bits of f32 */
 
@@ -15,8 +16,8 @@ const uint STORAGE_F32 = 0, STORAGE_F16 = 1;
 
 /* The token whose row is wanted; -1: none is. */
 int wanted_token(uint row, uint candidate) {
-  if (push.predecessor == 0u) return best_tokens[row * push.top + candidate];
-  if (row > 0u) return best_tokens[(row - 1u) * push.top + candidate];
+  if (push.predecessor == 0u) return int(best[row * push.top + candidate].y);
+  if (row > 0u) return int(best[(row - 1u) * push.top + candidate].y);
   return candidate == 0u ? anchor[0] : -1;
 }
 

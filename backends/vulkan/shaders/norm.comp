@@ -1,35 +1,75 @@
-/* y = x / sqrt(mean(x^2) + eps) * weight, a workgroup a row. */
+/* y = x / sqrt(mean(x^2) + eps) * weight, a workgroup a row. All of a thread's loads come before the first sum. With COPY
+ * also h = x: x is where the host wrote it, and far away, so it is read once where a row is kept whole. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #define PUSH_NORM
 #include "push.h"
-#define SIDE 16
 #include "row.glsl"
 
 layout(std430, set = 0, binding = 0) readonly buffer X { float x[]; };
+layout(std430, set = 0, binding = 0) readonly buffer X2 { vec2 x2[]; };
 layout(std430, set = 0, binding = 1) readonly buffer Weight { float weight[]; };
+layout(std430, set = 0, binding = 1) readonly buffer Weight2 { vec2 weight2[]; };
 layout(std430, set = 0, binding = 2) writeonly buffer Y { float y[]; };
+layout(std430, set = 0, binding = 2) writeonly buffer Y2 { vec2 y2[]; };
 
-const uint KEPT = 20; /* elements that a thread holds; those of wider rows are read twice */
+#ifdef COPY
+layout(std430, set = 0, binding = 3) writeonly buffer H { float h[]; };
+layout(std430, set = 0, binding = 3) writeonly buffer H2 { vec2 h2[]; };
+#endif
+
+vec2 load_x(uint piece) {
+  if (COLUMNS == 2) return x2[piece];
+  return vec2(x[piece], 0.0);
+}
+
+vec2 load_weight(uint piece) {
+  if (COLUMNS == 2) return weight2[piece];
+  return vec2(weight[piece], 0.0);
+}
+
+void store_y(uint piece, vec2 value) {
+  if (COLUMNS == 2)
+    y2[piece] = value;
+  else
+    y[piece] = value.x;
+}
+
+/* What the kernel gives of a piece of the row. */
+void store(uint piece, vec2 value, vec2 normed) {
+  store_y(piece, normed);
+#ifdef COPY
+  if (COLUMNS == 2)
+    h2[piece] = value;
+  else
+    h[piece] = value.x;
+#endif
+}
 
 void main() {
-  const uint thread = gl_LocalInvocationIndex, first = gl_WorkGroupID.x * push.width;
-  float kept[KEPT], gain[KEPT], squares = 0.0;
+  const uint thread = gl_LocalInvocationIndex, pieces = push.width / COLUMNS, first = gl_WorkGroupID.x * pieces;
+  vec2 kept[KEPT], gain[KEPT], squares = vec2(0.0);
   [[unroll]] for (uint k = 0; k < KEPT; k++) {
-    const uint i = k * THREADS + thread;
-    kept[k] = gain[k] = 0.0;
-    if (i < push.width) {
-      kept[k] = x[first + i];
-      gain[k] = weight[i];
+    if (k < TURNS) {
+      const uint piece = min(k * THREADS + thread, pieces - 1);
+      kept[k] = load_x(first + piece);
+      gain[k] = load_weight(piece);
     }
   }
-  [[unroll]] for (uint k = 0; k < KEPT; k++) squares += kept[k] * kept[k];
-  for (uint i = KEPT * THREADS + thread; i < push.width; i += THREADS) squares += x[first + i] * x[first + i];
-  const float factor = norm_factor(squares, push.width, push.eps);
-  [[unroll]] for (uint k = 0; k < KEPT; k++) {
-    const uint i = k * THREADS + thread;
-    if (i < push.width) y[first + i] = kept[k] * factor * gain[k];
+  [[unroll]] for (uint k = 0; k < KEPT; k++)
+    if (k < TURNS) add_to_slot(squares, k, mix(0.0, square(kept[k]), k * THREADS + thread < pieces));
+  for (uint k = KEPT, piece = KEPT * THREADS + thread; WIDER && piece < pieces; k++, piece += THREADS) {
+    const vec2 value = load_x(first + piece);
+    add_to_slot(squares, k, square(value));
   }
-  for (uint i = KEPT * THREADS + thread; i < push.width; i += THREADS) y[first + i] = x[first + i] * factor * weight[i];
+  const float factor = norm_factor(squares, push.inverse, push.eps);
+  [[unroll]] for (uint k = 0; k < KEPT; k++) {
+    const uint piece = k * THREADS + thread;
+    if (k < TURNS && piece < pieces) store(first + piece, kept[k], kept[k] * factor * gain[k]);
+  }
+  for (uint piece = KEPT * THREADS + thread; WIDER && piece < pieces; piece += THREADS) {
+    const vec2 value = load_x(first + piece);
+    store(first + piece, value, value * factor * load_weight(piece));
+  }
 }

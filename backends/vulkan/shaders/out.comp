@@ -1,87 +1,90 @@
-/* h += conv(x, d, base, 1); norm = h / sqrt(mean(h^2) + eps) * weight. A workgroup a row; of h it reads its own. */
+/* h += conv(x, d, base, 1); norm = h / sqrt(mean(h^2) + eps) * weight. A workgroup a row; of h it reads its own. All
+ * loads of a thread's pieces and of their first two taps come before the first sum. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #define PUSH_OUT
 #include "push.h"
-#define SIDE 16
 #include "row.glsl"
+#define SIDE 1
+#define BINDING 1
+#include "convolution.glsl"
 
 layout(std430, set = 0, binding = 0) buffer H { float h[]; };
-layout(std430, set = 0, binding = 1) readonly buffer X { float x[]; };
-layout(std430, set = 0, binding = 2) readonly buffer D { float d[]; };
-layout(std430, set = 0, binding = 3) readonly buffer Base { float base[]; };
+layout(std430, set = 0, binding = 0) buffer H2 { vec2 h2[]; };
 layout(std430, set = 0, binding = 4) readonly buffer Weight { float weight[]; };
+layout(std430, set = 0, binding = 4) readonly buffer Weight2 { vec2 weight2[]; };
 layout(std430, set = 0, binding = 5) writeonly buffer Norm { float norm[]; };
+layout(std430, set = 0, binding = 5) writeonly buffer Norm2 { vec2 norm2[]; };
 
-const uint KEPT = 20; /* elements that a thread holds; those of wider rows are written and read again */
-
-/* Channels of a thread, THREADS apart, and the group of each, without a division a channel. */
-struct Channel {
-  uint index;
-  uint group;
-  uint within; /* the group */
-};
-
-Channel first_channel() {
-  const uint thread = gl_LocalInvocationIndex;
-  return Channel(thread, thread / push.group, thread % push.group);
+vec2 load_h(uint piece) {
+  if (COLUMNS == 2) return h2[piece];
+  return vec2(h[piece], 0.0);
 }
 
-void next_channel(inout Channel channel, uint groups, uint rest) {
-  channel.index += THREADS;
-  channel.group += groups;
-  channel.within += rest;
-  if (channel.within >= push.group) {
-    channel.within -= push.group;
-    channel.group++;
-  }
+vec2 load_weight(uint piece) {
+  if (COLUMNS == 2) return weight2[piece];
+  return vec2(weight[piece], 0.0);
 }
 
-/* The term of one tap: channel `index` of the row `tap` rows back. */
-float term(uint row, uint tap, Channel channel) {
-  const uint side_tap = push.taps + tap;
-  const float dynamic = d[(row * 2 * push.taps + side_tap) * push.groups + channel.group];
-  return (base[side_tap * push.width + channel.index] + dynamic) * x[(row - tap) * push.width + channel.index];
+void store_h(uint piece, vec2 value) {
+  if (COLUMNS == 2)
+    h2[piece] = value;
+  else
+    h[piece] = value.x;
+}
+
+void store_norm(uint piece, vec2 value) {
+  if (COLUMNS == 2)
+    norm2[piece] = value;
+  else
+    norm[piece] = value.x;
+}
+
+/* Of a piece behind those that are kept. */
+vec2 sum_late(uint row, uint pieces, uint piece) {
+  vec2 sum = vec2(0.0);
+  for (uint tap = 0; tap < TAPS && tap <= row; tap++) sum = add_tap(sum, load_tap(row, tap, piece), row, tap);
+  return load_h(row * pieces + piece) + sum;
 }
 
 void main() {
-  const uint thread = gl_LocalInvocationIndex, row = gl_WorkGroupID.x, first = row * push.width;
-  const uint taps = min(push.taps, row + 1), groups = THREADS / push.group, rest = THREADS % push.group;
-  float kept[KEPT], gain[KEPT], squares = 0.0;
-  [[unroll]] for (uint k = 0; k < KEPT; k++) kept[k] = 0.0;
-  for (uint tap = 0; tap < taps; tap++) {
-    Channel channel = first_channel();
-    [[unroll]] for (uint k = 0; k < KEPT; k++) {
-      if (channel.index < push.width) kept[k] += term(row, tap, channel);
-      next_channel(channel, groups, rest);
+  const uint thread = gl_LocalInvocationIndex, row = gl_WorkGroupID.x;
+  const uint pieces = push.width / COLUMNS, first = row * pieces;
+  vec2 kept[KEPT], gain[KEPT], squares = vec2(0.0);
+  Tap early[EARLY * KEPT];
+  [[unroll]] for (uint k = 0; k < KEPT; k++) {
+    if (k < TURNS) {
+      const uint piece = min(k * THREADS + thread, pieces - 1);
+      early[EARLY * k] = load_tap(row, 0, piece);
+      if (TAPS > 1) early[EARLY * k + 1] = load_tap(row, 1, piece);
+      kept[k] = load_h(first + piece);
+      gain[k] = load_weight(piece);
     }
   }
   [[unroll]] for (uint k = 0; k < KEPT; k++) {
-    const uint i = k * THREADS + thread;
-    gain[k] = 0.0;
-    if (i < push.width) {
-      kept[k] = h[first + i] + kept[k];
-      gain[k] = weight[i];
+    if (k < TURNS) {
+      const uint piece = k * THREADS + thread;
+      vec2 sum = add_tap(vec2(0.0), early[EARLY * k], row, 0);
+      if (TAPS > 1) sum = add_tap(sum, early[EARLY * k + 1], row, 1);
+      if (TAPS > EARLY) sum = add_late_taps(sum, row, min(piece, pieces - 1));
+      kept[k] += sum;
+      add_to_slot(squares, k, mix(0.0, square(kept[k]), piece < pieces));
     }
   }
-  [[unroll]] for (uint k = 0; k < KEPT; k++) squares += kept[k] * kept[k];
-  for (uint i = KEPT * THREADS + thread; i < push.width; i += THREADS) {
-    const Channel channel = Channel(i, i / push.group, 0u);
-    float sum = 0.0;
-    for (uint tap = 0; tap < taps; tap++) sum += term(row, tap, channel);
-    sum = h[first + i] + sum;
-    h[first + i] = sum;
-    squares += sum * sum;
+  for (uint k = KEPT, piece = KEPT * THREADS + thread; WIDER && piece < pieces; k++, piece += THREADS) {
+    const vec2 value = sum_late(row, pieces, piece);
+    store_h(first + piece, value);
+    add_to_slot(squares, k, square(value));
   }
-  const float factor = norm_factor(squares, push.width, push.eps);
+  const float factor = norm_factor(squares, push.inverse, push.eps);
   [[unroll]] for (uint k = 0; k < KEPT; k++) {
-    const uint i = k * THREADS + thread;
-    if (i < push.width) {
-      h[first + i] = kept[k];
-      norm[first + i] = kept[k] * factor * gain[k];
+    const uint piece = k * THREADS + thread;
+    if (k < TURNS && piece < pieces) {
+      store_h(first + piece, kept[k]);
+      store_norm(first + piece, kept[k] * factor * gain[k]);
     }
   }
-  for (uint i = KEPT * THREADS + thread; i < push.width; i += THREADS)
-    norm[first + i] = h[first + i] * factor * weight[i];
+  for (uint piece = KEPT * THREADS + thread; WIDER && piece < pieces; piece += THREADS)
+    store_norm(first + piece, load_h(first + piece) * factor * load_weight(piece));
 }

@@ -33,42 +33,36 @@ WORD y_stride;
 PUSH_END(MatrixPush)
 #endif
 
-/* the same on matrix units, of x prepared from row 0 on; what the workgroups at z find goes to y + z * split_stride */
-#if !defined(VULKAN_GLSL) || defined(PUSH_COOP)
-PUSH_BEGIN(CoopPush)
+/* the same on matrix units, of x prepared from row 0 on (units.comp) */
+#if !defined(VULKAN_GLSL) || defined(PUSH_UNITS)
+PUSH_BEGIN(UnitsPush)
 WORD rows;
-WORD cols;
 WORD out_rows;
 WORD out_first;
-WORD pitch;
-WORD code_pitch;
 WORD y_first;
 WORD y_stride;
-WORD rounds; /* that a workgroup takes */
-WORD split_stride;
-PUSH_END(CoopPush)
-#endif
-
-/* y[y_first + r, o] = sum_s found[s, r, o] for r < rows, o < out_rows */
-#if !defined(VULKAN_GLSL) || defined(PUSH_COOP_SUM)
-PUSH_BEGIN(CoopSumPush)
+WORD tiles;   /* of 16 rows of w in this part */
+WORD pieces;  /* of a tile: a multiple of a step's */
+WORD steps;   /* of the columns */
+WORD groups;  /* of 32 columns, as many as whole steps have */
+WORD x_tiles; /* of 8 rows of x, a multiple of the constant */
 WORD splits;
-WORD rows;
-WORD out_rows;
-WORD y_first;
-WORD y_stride;
-PUSH_END(CoopSumPush)
+WORD split_steps; /* that a workgroup takes */
+WORD found_first; /* this part's first tile among those in `found` */
+WORD arrival_first;
+PUSH_END(UnitsPush)
 #endif
 
-/* x[x_first + r, i] * column[i] in f16 parts, the column field where has_columns is not 0 */
-#if !defined(VULKAN_GLSL) || defined(PUSH_PARTS)
-PUSH_BEGIN(PartsPush)
-WORD rows;
-WORD cols;
+/* x[x_first + r, i] * column[i] for products on matrix units, the column field where has_columns is not 0 */
+#if !defined(VULKAN_GLSL) || defined(PUSH_PREPARE)
+PUSH_BEGIN(PreparePush)
 WORD x_first;
 WORD x_stride;
+WORD rows;
+WORD cols;
 WORD has_columns;
-PUSH_END(PartsPush)
+WORD groups; /* of 32 columns of a row */
+PUSH_END(PreparePush)
 #endif
 
 /* int8 activations and their scales, per row x_first + r of x, r < rows, and group of 32 columns */
@@ -94,6 +88,7 @@ PUSH_END(LargestPush)
 #if !defined(VULKAN_GLSL) || defined(PUSH_NORM)
 PUSH_BEGIN(NormPush)
 WORD width;
+REAL inverse; /* 1 / width */
 REAL eps;
 PUSH_END(NormPush)
 #endif
@@ -102,9 +97,8 @@ PUSH_END(NormPush)
 #if !defined(VULKAN_GLSL) || defined(PUSH_OUT)
 PUSH_BEGIN(OutPush)
 WORD width;
-WORD group;  /* channels that share a coefficient */
-WORD groups; /* width / group */
-WORD taps;   /* conv_kernel */
+WORD groups;  /* of channels that share a coefficient */
+REAL inverse; /* 1 / width */
 REAL eps;
 PUSH_END(OutPush)
 #endif
@@ -112,17 +106,14 @@ PUSH_END(OutPush)
 /* y = conv(x, d, base, 0) */
 #if !defined(VULKAN_GLSL) || defined(PUSH_CONV)
 PUSH_BEGIN(ConvPush)
-WORD rows;
 WORD width;
-WORD group;
 WORD groups;
-WORD taps;
 PUSH_END(ConvPush)
 #endif
 
 #if !defined(VULKAN_GLSL) || defined(PUSH_ACT)
 PUSH_BEGIN(ActPush)
-WORD count; /* elements */
+WORD width;
 PUSH_END(ActPush)
 #endif
 
@@ -130,16 +121,17 @@ PUSH_END(ActPush)
 #if !defined(VULKAN_GLSL) || defined(PUSH_HEADS)
 PUSH_BEGIN(HeadsPush)
 WORD heads;
+WORD others; /* heads of the other value; 0: none, and its bindings are of no use */
 WORD head_dim;
 WORD rotate;  /* 0: the norm alone */
-WORD y_first; /* row of y that row 0 goes to */
+WORD y_first; /* row of both y that row 0 goes to */
+REAL inverse; /* 1 / head_dim */
 REAL eps;
 PUSH_END(HeadsPush)
 #endif
 
 #if !defined(VULKAN_GLSL) || defined(PUSH_ROTATION)
 PUSH_BEGIN(RotationPush)
-WORD rows;
 WORD half_dim; /* head_dim / 2 */
 PUSH_END(RotationPush)
 #endif
@@ -149,39 +141,23 @@ PUSH_BEGIN(AttendPush)
 WORD rows; /* of the block */
 WORD heads;
 WORD kv_heads;
-WORD head_dim;
-WORD splits;     /* of this segment; part `splits` is the block itself */
+WORD splits;     /* that share what is seen of this segment */
 REAL scale;      /* head_dim^-0.5 */
 WORD row_first;  /* of the context, where the bound segment begins */
 WORD row_count;  /* of the segment */
 WORD part_first; /* where the segment's parts go */
+WORD parts;      /* of all segments, and the last one: the block itself */
 PUSH_END(AttendPush)
 #endif
 
-#if !defined(VULKAN_GLSL) || defined(PUSH_MIX)
-PUSH_BEGIN(MixPush)
-WORD rows;
-WORD heads;
-WORD head_dim;
-WORD parts; /* splits + 1 */
-PUSH_END(MixPush)
-#endif
-
-/* the best `top` of each chunk of a row */
+/* the best `top` of each row */
 #if !defined(VULKAN_GLSL) || defined(PUSH_TOP)
 PUSH_BEGIN(TopPush)
 WORD width; /* of a row of logits */
-WORD chunk; /* elements a workgroup looks at */
+WORD chunk; /* elements that a workgroup looks at: a multiple of 4, 16 times its threads at most */
 WORD chunks;
 WORD top;
 PUSH_END(TopPush)
-#endif
-
-#if !defined(VULKAN_GLSL) || defined(PUSH_TOP_MERGE)
-PUSH_BEGIN(TopMergePush)
-WORD count; /* entries a row: chunks * top */
-WORD top;
-PUSH_END(TopMergePush)
 #endif
 
 /* rows of a codebook part as f32 */
@@ -200,18 +176,11 @@ PUSH_END(GatherPush)
 
 #if !defined(VULKAN_GLSL) || defined(PUSH_PAIRS)
 PUSH_BEGIN(PairsPush)
-WORD rows;
+WORD rows; /* n_draft */
 WORD top;
 WORD rank;
+WORD tokens; /* rows of a codebook */
 PUSH_END(PairsPush)
-#endif
-
-#if !defined(VULKAN_GLSL) || defined(PUSH_CHOOSE)
-PUSH_BEGIN(ChoosePush)
-WORD rows;
-WORD top;
-WORD rank;
-PUSH_END(ChoosePush)
 #endif
 
 /* a streaming read (words of 16 bytes a thread sums), or multiply-adds */

@@ -18,6 +18,10 @@ static float *draw_numbers(const char *name, size_t count, bool whole) {
 
 static size_t row_of(const Attention *a) { return (size_t)a->sizes.kv_heads * a->sizes.head_dim; }
 static size_t queries_of(const Attention *a) { return (size_t)a->sizes.rows * a->heads; }
+/* In tiles of the fewest queries that there are. */
+static size_t counters_of(const Attention *a) {
+  return (size_t)(a->sizes.rows * a->sizes.rep + 7) / 8 * a->sizes.kv_heads * VULKAN_ATTEND_COUNTERS;
+}
 static bool owns(const Attention *a, uint32_t key) { return key >= a->sizes.len; }
 
 /* Row `key` of K or V with the block's own rows behind the context. */
@@ -83,6 +87,8 @@ Attention attention_open(const AttentionSizes *sizes) {
   a.scale = whole ? loud_scale(&a) : (float)(1 / sqrt(sizes->head_dim));
   a.sums = test_memory(a.parts * queries_of(&a) * 2, sizeof(float));
   a.mixes = test_memory(a.parts * queries_of(&a) * sizes->head_dim, sizeof(float));
+  a.counters = test_memory(counters_of(&a), sizeof *a.counters);
+  memset(a.counters, 0, counters_of(&a) * sizeof *a.counters);
   a.y = test_memory(queries_of(&a) * sizes->head_dim, sizeof(float));
   return a;
 }
@@ -96,56 +102,87 @@ void attention_close(Attention *a) {
   free(a->visible);
   free(a->sums);
   free(a->mixes);
+  free(a->counters);
   free(a->y);
 }
 
 static TestArray array_of(void *data, size_t count) { return (TestArray){data, (count > 0 ? count : 1) * 4}; }
 
-static void run_attend(TestKernels *kernels, Attention *a, const uint32_t *constants) {
+/* Rows first .. first + rows of the context, whose parts go to part_first on; `last`: and the block's own. */
+typedef struct Segment {
+  uint32_t first, rows, splits, part_first;
+  bool last;
+} Segment;
+
+static void run_segment(TestKernels *kernels, Attention *a, const uint32_t *constants, const Segment *segment) {
   const AttentionSizes *s = &a->sizes;
   const size_t width = s->head_dim, queries = queries_of(a), row = row_of(a);
-  const AttendPush push = {s->rows, a->heads, s->kv_heads, s->head_dim, s->splits, a->scale, 0, s->len, 0};
+  const uint32_t tiles = (s->rows * s->rep + constants[1] - 1) / constants[1];
+  const AttendPush push = {.rows = s->rows,
+                           .heads = a->heads,
+                           .kv_heads = s->kv_heads,
+                           .splits = segment->splits,
+                           .scale = a->scale,
+                           .row_first = segment->first,
+                           .row_count = segment->rows,
+                           .part_first = segment->part_first,
+                           .parts = a->parts};
   const TestArray arrays[] = {array_of(a->q, queries * width),
-                              array_of(a->k, s->len * row),
-                              array_of(a->v, s->len * row),
+                              array_of(a->k + segment->first * row, segment->rows * row),
+                              array_of(a->v + segment->first * row, segment->rows * row),
                               array_of(a->own_k, s->rows * row),
                               array_of(a->own_v, s->rows * row),
                               array_of(a->visible, 1 + s->rows),
                               array_of(a->sums, a->parts * queries * 2),
-                              array_of(a->mixes, a->parts * queries * width)};
-  test_launch(kernels,
-              &(TestLaunch){.kernel = VULKAN_KERNEL_ATTEND,
-                            .constants = constants,
-                            .constant_count = 3,
-                            .arrays = arrays,
-                            .push = &push,
-                            .groups = {s->kv_heads, a->parts, (s->rows * s->rep + constants[1] - 1) / constants[1]}});
+                              array_of(a->mixes, a->parts * queries * width),
+                              array_of(a->counters, (size_t)tiles * s->kv_heads * VULKAN_ATTEND_COUNTERS),
+                              array_of(a->y, queries * width)};
+  test_launch(kernels, &(TestLaunch){.kernel = VULKAN_KERNEL_ATTEND,
+                                     .constants = constants,
+                                     .constant_count = VULKAN_ATTEND_CONSTANTS,
+                                     .arrays = arrays,
+                                     .push = &push,
+                                     .groups = {s->kv_heads, segment->splits + segment->last, tiles}});
 }
 
-static void run_mix(TestKernels *kernels, Attention *a) {
-  const AttentionSizes *s = &a->sizes;
-  const size_t queries = queries_of(a);
-  const MixPush push = {s->rows, a->heads, s->head_dim, a->parts};
-  const TestArray arrays[] = {array_of(a->sums, a->parts * queries * 2),
-                              array_of(a->mixes, a->parts * queries * s->head_dim),
-                              array_of(a->y, queries * s->head_dim)};
-  test_launch(
-      kernels,
-      &(TestLaunch){.kernel = VULKAN_KERNEL_MIX, .arrays = arrays, .push = &push, .groups = {a->heads, s->rows, 1}});
-}
-
-void attention_run(TestKernels *kernels, Attention *a, uint32_t queries) {
-  const DflashModel model = {
-      .device.traits = kernels->device.traits,
-      .geometry = {.heads = a->heads, .kv_heads = a->sizes.kv_heads, .head_dim = a->sizes.head_dim}};
-  uint32_t constants[3];
-  vulkan_attend_constants(&model, a->sizes.rows, constants);
-  if (queries > 0) constants[1] = queries;
+static void poison(Attention *a) {
   memset(a->sums, 0xff, a->parts * queries_of(a) * 2 * sizeof(float));
   memset(a->mixes, 0xff, a->parts * queries_of(a) * a->sizes.head_dim * sizeof(float));
   memset(a->y, 0xff, queries_of(a) * a->sizes.head_dim * sizeof(float));
-  run_attend(kernels, a, constants);
-  run_mix(kernels, a);
+}
+
+void attention_constants(const TestKernels *kernels, const Attention *a, uint32_t *constants) {
+  const DflashModel model = {
+      .device.traits = kernels->device.traits,
+      .geometry = {.heads = a->heads, .kv_heads = a->sizes.kv_heads, .head_dim = a->sizes.head_dim}};
+  vulkan_attend_constants(&model, a->sizes.rows, constants);
+}
+
+static void check_counters(const Attention *a) {
+  for (size_t i = 0; i < counters_of(a); i++) assert_int_equal(a->counters[i], 0);
+}
+
+void attention_run_with(TestKernels *kernels, Attention *a, const uint32_t *constants) {
+  poison(a);
+  run_segment(kernels, a, constants, &(Segment){0, a->sizes.len, a->sizes.splits, 0, true});
+  check_counters(a);
+}
+
+void attention_run(TestKernels *kernels, Attention *a) {
+  uint32_t constants[VULKAN_ATTEND_CONSTANTS];
+  attention_constants(kernels, a, constants);
+  attention_run_with(kernels, a, constants);
+}
+
+void attention_run_segments(TestKernels *kernels, Attention *a, uint32_t rows, uint32_t splits, bool reversed) {
+  const AttentionSizes *s = &a->sizes;
+  const Segment segments[] = {{0, rows, splits, 0, false}, {rows, s->len - rows, s->splits - splits, splits, true}};
+  uint32_t constants[VULKAN_ATTEND_CONSTANTS];
+  attention_constants(kernels, a, constants);
+  poison(a);
+  run_segment(kernels, a, constants, &segments[reversed]);
+  run_segment(kernels, a, constants, &segments[!reversed]);
+  check_counters(a);
 }
 
 /* Scores of all keys, -infinity where nothing is seen. Returns the largest that is a number; *off: what f32 may be off.

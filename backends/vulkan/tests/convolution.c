@@ -31,6 +31,10 @@ TestArray test_convolution_base(const TestConvolution *c) {
   return (TestArray){c->base, (size_t)2 * c->taps * c->width * sizeof(float)};
 }
 
+DflashGeometry test_convolution_geometry(const TestConvolution *c) {
+  return (DflashGeometry){.hidden = c->width, .conv_group = c->group, .conv_kernel = c->taps};
+}
+
 double test_convolution_at(const TestConvolution *c, uint32_t side, uint32_t row, uint32_t channel, double *size) {
   double sum = 0;
   *size = 0;

@@ -3,6 +3,7 @@
 #define DFLASH_VULKAN_TESTS_CONVOLUTION_H
 
 #include "launch.h"
+#include "rows.h"
 
 typedef struct TestConvolution {
   uint32_t rows, width, group, groups, taps;
@@ -18,6 +19,9 @@ void test_convolution_close(TestConvolution *c);
 TestArray test_convolution_x(const TestConvolution *c);
 TestArray test_convolution_d(const TestConvolution *c);
 TestArray test_convolution_base(const TestConvolution *c);
+
+/* The geometry that has it. */
+DflashGeometry test_convolution_geometry(const TestConvolution *c);
 
 /* The exact sum; *size: the sum of its terms' sizes, base and d apart, which bounds its error. */
 double test_convolution_at(const TestConvolution *c, uint32_t side, uint32_t row, uint32_t channel, double *size);

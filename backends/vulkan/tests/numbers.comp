@@ -31,5 +31,5 @@ uint value(uint first, uint second) {
 
 void main() {
   const uint i = gl_GlobalInvocationID.x;
-  if (i < push.count) y[i] = value(a[i], b[i]);
+  if (i < push.width) y[i] = value(a[i], b[i]);
 }

@@ -4,13 +4,21 @@
 #include <string.h>
 
 #include "launch.h"
+#include "rows.h"
 #include "values.h"
 
-static void act(TestKernels *kernels, float *gate, float *up, float *y, uint32_t count, uint32_t groups) {
-  const size_t bytes = count * sizeof(float);
+/* With no more than `most` workgroups a row. */
+static void act(TestKernels *kernels, float *gate, float *up, float *y, uint32_t rows, uint32_t width, uint32_t most) {
+  const size_t bytes = (size_t)rows * width * sizeof(float);
   const TestArray arrays[] = {{gate, bytes}, {up, bytes}, {y, bytes}};
-  const ActPush push = {count};
-  test_launch(kernels, &(TestLaunch){VULKAN_KERNEL_ACT, NULL, 0, arrays, &push, {groups, 1, 1}});
+  const ActPush push = {width};
+  uint32_t constants[VULKAN_MAX_CONSTANTS];
+  const uint32_t count = vulkan_row_constants(&kernels->device.traits, &(DflashGeometry){.intermediate = width},
+                                              VULKAN_KERNEL_ACT, constants);
+  const uint32_t groups = vulkan_row_groups(constants, width);
+  test_launch(
+      kernels,
+      &(TestLaunch){VULKAN_KERNEL_ACT, constants, count, arrays, &push, {groups < most ? groups : most, rows, 1}});
 }
 
 static double exact_act(double gate, double up) { return gate / (1 + exp(-gate)) * up; }
@@ -36,7 +44,7 @@ static void check(TestKernels *kernels, uint32_t count, double low, double high,
     gate[i] = (float)(low + (high - low) * (i + 0.5) / count);
     up[i] *= size;
   }
-  act(kernels, gate, up, y, count, (count + 255) / 256);
+  act(kernels, gate, up, y, 1, count, UINT32_MAX);
   assert_act(gate, up, y, count);
   free(y);
   free(up);
@@ -60,18 +68,29 @@ static void small_gates_times_large_numbers(void **state) {
 }
 
 static void any_count(void **state) {
-  static const uint32_t counts[] = {1, 2, 255, 256, 257, 1023};
+  static const uint32_t counts[] = {1, 2, 3, 254, 255, 256, 257, 510, 512, 514, 1023};
   for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) check(*state, counts[i], -8, 8, 1);
 }
 
-static void fewer_groups_take_more(void **state) {
-  enum { COUNT = 2000 };
-  float *gate = test_drawn(COUNT, "gate"), *up = test_drawn(COUNT, "up"), *y = test_poisoned(COUNT);
-  act(*state, gate, up, y, COUNT, 3);
-  assert_act(gate, up, y, COUNT);
+static void check_rows(TestKernels *kernels, uint32_t rows, uint32_t width, uint32_t most) {
+  const uint32_t count = rows * width;
+  float *gate = test_drawn(count, "gate"), *up = test_drawn(count, "up"), *y = test_poisoned(count);
+  act(kernels, gate, up, y, rows, width, most);
+  assert_act(gate, up, y, count);
   free(y);
   free(up);
   free(gate);
+}
+
+static void any_rows(void **state) {
+  for (uint32_t rows = 1; rows <= 17; rows += 4)
+    for (uint32_t width = 510; width <= 514; width++) check_rows(*state, rows, width, UINT32_MAX);
+}
+
+static void fewer_groups_take_more(void **state) {
+  check_rows(*state, 1, 2000, 3);
+  check_rows(*state, 3, 4002, 2);
+  check_rows(*state, 2, 1003, 1);
 }
 
 /* As g / (1 + e^-g) * up gives it; zeros and what is not finite. */
@@ -83,7 +102,7 @@ static void ends(void **state) {
   enum { COUNT = sizeof gate / sizeof gate[0] };
   float y[COUNT];
   memset(y, 0x77, sizeof y);
-  act(*state, gate, up, y, COUNT, 1);
+  act(*state, gate, up, y, 1, COUNT, 1);
   for (int i = 0; i < COUNT; i++) assert_true(test_ulps(y[i], expected[i]) == 0);
 }
 
@@ -94,6 +113,7 @@ int main(void) {
       cmocka_unit_test_prestate(gates_of_any_size, &kernels),
       cmocka_unit_test_prestate(small_gates_times_large_numbers, &kernels),
       cmocka_unit_test_prestate(any_count, &kernels),
+      cmocka_unit_test_prestate(any_rows, &kernels),
       cmocka_unit_test_prestate(fewer_groups_take_more, &kernels),
       cmocka_unit_test_prestate(ends, &kernels),
   };

@@ -1,4 +1,4 @@
-/* Attention: kernels attend and mix against f64. */
+/* Attention: kernel attend against f64. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@ static TestKernels kernels;
 
 static void check_sizes(const AttentionSizes *sizes) {
   Attention a = attention_open(sizes);
-  attention_run(&kernels, &a, 0);
+  attention_run(&kernels, &a);
   attention_check(&a);
   attention_close(&a);
 }
@@ -44,27 +44,49 @@ static void any_context(void **state) {
                                       lens[i] - lens[i] / 7, i % 2 == 1});
 }
 
-/* How queries are cut into tiles decides no bit. */
+/* How queries are cut into tiles, and how many chunks lie in shared memory, decides no bit. */
 static void tiles_change_nothing(void **state) {
   (void)state;
-  Attention a = attention_open(&(AttentionSizes){7, 1, 3, 10, 100, 3, 2, 11, 99, false});
-  float first[7 * 3 * 10];
-  attention_run(&kernels, &a, 0);
-  memcpy(first, a.y, sizeof first);
-  attention_run(&kernels, &a, 8);
-  assert_memory_equal(a.y, first, sizeof first);
+  static const uint32_t others[][2] = {{32, 1}, {16, 2}, {16, 1}, {8, 2}, {8, 1}};
+  for (uint32_t head_dim = 10; head_dim < 256; head_dim += 130) { /* sums of a dimension in two threads, and in one */
+    Attention a = attention_open(&(AttentionSizes){13, 1, 3, head_dim, 300, 2, 2, 11, 299, false});
+    const size_t bytes = 13 * 3 * head_dim * sizeof(float);
+    float *first = test_memory(bytes, 1);
+    attention_run(&kernels, &a);
+    memcpy(first, a.y, bytes);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+      const uint32_t constants[] = {head_dim, others[i][0], others[i][1], 8 * others[i][0]};
+      attention_run_with(&kernels, &a, constants);
+      assert_memory_equal(a.y, first, bytes);
+    }
+    free(first);
+    attention_close(&a);
+  }
+}
+
+/* Segments of a context: right, and the same whichever dispatch runs last. */
+static void segments_run_in_any_order(void **state) {
+  (void)state;
+  Attention a = attention_open(&(AttentionSizes){5, 2, 3, 12, 700, 8, 30, 50, 690, false});
+  float first[5 * 6 * 12];
+  for (uint32_t splits = 2; splits < 8; splits += 5) {
+    attention_run_segments(&kernels, &a, 250, splits, false);
+    attention_check(&a);
+    memcpy(first, a.y, sizeof first);
+    attention_run_segments(&kernels, &a, 250, splits, true);
+    assert_memory_equal(a.y, first, sizeof first);
+  }
   attention_close(&a);
 }
 
-/* A block cut to its first rows: the same sums of the context's parts. (Its own part differs: rows see all rows.) */
-static void cut_blocks_keep_the_context(void **state) {
-  (void)state;
-  AttentionSizes sizes = {11, 2, 4, 10, 257, 3, 7, 9, 250, false};
+/* A block cut to its first rows: the same sums of the context's parts, joined in fives. (Its own part differs: rows see
+ * all rows.) */
+static void check_cut_blocks(AttentionSizes sizes) {
   Attention whole = attention_open(&sizes);
-  attention_run(&kernels, &whole, 0);
-  for (sizes.rows = 2; sizes.rows < 10; sizes.rows += 4) { /* tiles of 8, then 24 queries */
+  attention_run(&kernels, &whole);
+  for (sizes.rows = 2; sizes.rows < 10; sizes.rows += 4) { /* tiles of 8, then 32 queries */
     Attention cut = attention_open(&sizes);
-    attention_run(&kernels, &cut, 0);
+    attention_run(&kernels, &cut);
     const size_t few = (size_t)cut.heads * cut.sizes.rows, all = (size_t)whole.heads * whole.sizes.rows;
     for (uint32_t part = 0; part < sizes.splits; part++) {
       assert_memory_equal(cut.sums + part * few * 2, whole.sums + part * all * 2, few * 8);
@@ -75,11 +97,17 @@ static void cut_blocks_keep_the_context(void **state) {
   attention_close(&whole);
 }
 
+static void cut_blocks_keep_the_context(void **state) {
+  (void)state;
+  check_cut_blocks((AttentionSizes){11, 2, 4, 10, 257, 3, 7, 9, 250, false});
+  check_cut_blocks((AttentionSizes){11, 1, 4, 10, 1000, 10, 7, 60, 990, false});
+}
+
 /* A context of which nobody sees anything is empty, and marked so in every part. */
 static void empty_parts_are_marked(void **state) {
   (void)state;
   Attention a = attention_open(&(AttentionSizes){2, 1, 4, 10, 50, 3, 50, 0, 50, false});
-  attention_run(&kernels, &a, 0);
+  attention_run(&kernels, &a);
   attention_check(&a);
   for (size_t i = 0; i < 3 * 8; i++) {
     assert_int_equal(test_bits(a.sums[2 * i]), test_bits(-INFINITY));
@@ -95,7 +123,7 @@ static void plant(Attention *a, const Attention *clean, float *place, float x) {
   const size_t count = (size_t)a->sizes.rows * a->heads * a->sizes.head_dim;
   const float before = *place;
   *place = x;
-  attention_run(&kernels, a, 0);
+  attention_run(&kernels, a);
   attention_check(a);
   size_t changed = 0;
   for (size_t i = 0; i < count; i++)
@@ -117,7 +145,7 @@ static const AttentionSizes planted = {4, 2, 2, 10, 70, 2, 0, 9, 70, false};
 static void nan_reaches_who_sees_it(void **state) {
   (void)state;
   Attention a = attention_open(&planted), clean = attention_open(&planted);
-  attention_run(&kernels, &clean, 0);
+  attention_run(&kernels, &clean);
   assert_int_equal(count_nan(&clean), 0);
   plant(&a, &clean, &a.q[(2 * 4 + 3) * 10 + 3], NAN); /* one row of one head */
   assert_int_equal(count_nan(&a), 10);
@@ -140,7 +168,7 @@ static void nan_reaches_who_sees_it(void **state) {
 static void infinity_follows_f32(void **state) {
   (void)state;
   Attention a = attention_open(&planted), clean = attention_open(&planted);
-  attention_run(&kernels, &clean, 0);
+  attention_run(&kernels, &clean);
   for (int sign = -1; sign < 2; sign += 2) {
     const float x = (float)sign * INFINITY;
     plant(&a, &clean, &a.v[(20 * 2 + 1) * 10 + 2], x); /* infinite where it is seen */
@@ -159,39 +187,51 @@ static void scores_of_minus_infinity(void **state) {
   Attention a = attention_open(&(AttentionSizes){2, 1, 1, 2, 70, 2, 0, 0, 70, false});
   for (uint32_t i = 0; i < 4; i++) a.q[i] = 1;
   for (uint32_t key = 0; key < 64; key++) a.k[2 * key] = -INFINITY;
-  attention_run(&kernels, &a, 0);
+  attention_run(&kernels, &a);
   attention_check(&a);
   assert_int_equal(count_nan(&a), 0);
   a.v[9] = NAN; /* without weight, but seen: 0 NaN */
-  attention_run(&kernels, &a, 0);
+  attention_run(&kernels, &a);
   attention_check(&a);
   assert_int_equal(count_nan(&a), 2);
   for (uint32_t key = 64; key < 70; key++) a.k[2 * key] = -INFINITY;
   for (uint32_t key = 0; key < 2; key++) a.own_k[2 * key] = -INFINITY;
-  attention_run(&kernels, &a, 0);
+  attention_run(&kernels, &a);
   assert_int_equal(count_nan(&a), 4);
   attention_close(&a);
 }
 
-/* Constants fit the smallest device, and keys a step do not depend on the rows. */
+/* Constants fit the device, and the queries. */
 static void constants_fit(void **state) {
   (void)state;
-  DflashModel model = {.geometry = {.heads = 28, .kv_heads = 4}};
-  for (int64_t head_dim = 2; head_dim <= 256; head_dim += 2)
-    for (uint64_t shared = 16384; shared <= 65536; shared *= 2)
-      for (int64_t rows = 1, keys = 0; rows <= 4096; rows = rows * 2 + 1) {
-        uint32_t constants[3];
-        model.geometry.head_dim = head_dim;
-        model.device.traits.shared_bytes = shared;
+  DflashModel model = {.geometry = {.heads = 28, .kv_heads = 4, .head_dim = 80}};
+  VulkanTraits *traits = &model.device.traits;
+  for (traits->shared_bytes = 16384; traits->shared_bytes <= 65536; traits->shared_bytes *= 2)
+    for (traits->max_threads = 128; traits->max_threads <= 1024; traits->max_threads *= 2)
+      for (int64_t rows = 1; rows <= 4096; rows = rows * 2 + 1) {
+        uint32_t constants[VULKAN_ATTEND_CONSTANTS];
         vulkan_attend_constants(&model, rows, constants);
-        const uint32_t row = ((constants[0] + 3) / 4 | 1) * 16;
-        const uint32_t used = row * (constants[1] + constants[2]) + constants[1] * ((constants[2] / 2 | 1) * 8 + 12);
-        assert_int_equal(constants[0], head_dim);
-        assert_true(constants[1] > 0 && constants[1] % 2 == 0 && constants[2] > 0 && constants[2] % 2 == 0);
-        assert_true(used <= shared && used <= 32768);
-        if (keys == 0) keys = constants[2];
-        assert_int_equal(constants[2], keys);
+        const uint32_t queries = constants[1], tiles = vulkan_attend_tiles(&model, rows);
+        assert_int_equal(constants[0], 80);
+        assert_true(queries == 8 || queries == 16 || queries == 32);
+        assert_true(constants[2] == 1 || constants[2] == 2);
+        assert_int_equal(constants[3], 8 * queries);
+        assert_true(constants[3] <= traits->max_threads);
+        assert_true(tiles * queries >= rows * 7 && (tiles - 1) * queries < rows * 7);
+        if (traits->shared_bytes == 65536 && traits->max_threads >= 256 && rows * 7 > 16)
+          assert_true(queries == 32 && constants[2] == 2);
       }
+}
+
+/* As many parts as the kernel makes of what can be seen. */
+static void parts_are_enough(void **state) {
+  (void)state;
+  assert_int_equal(vulkan_attend_parts(0, 7), 1);
+  assert_int_equal(vulkan_attend_parts(1, 7), 1);
+  assert_int_equal(vulkan_attend_parts(64, 7), 1);
+  assert_int_equal(vulkan_attend_parts(65, 7), 2);
+  assert_int_equal(vulkan_attend_parts(100000, 7), 7);
+  assert_int_equal(vulkan_attend_parts(100000, 1), 1);
 }
 
 int main(void) {
@@ -199,12 +239,14 @@ int main(void) {
       cmocka_unit_test(matches_f64),
       cmocka_unit_test(any_context),
       cmocka_unit_test(tiles_change_nothing),
+      cmocka_unit_test(segments_run_in_any_order),
       cmocka_unit_test(cut_blocks_keep_the_context),
       cmocka_unit_test(empty_parts_are_marked),
       cmocka_unit_test(nan_reaches_who_sees_it),
       cmocka_unit_test(infinity_follows_f32),
       cmocka_unit_test(scores_of_minus_infinity),
       cmocka_unit_test(constants_fit),
+      cmocka_unit_test(parts_are_enough),
   };
   test_kernels_open(&kernels);
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 
 #include "contexts.h"
 #include "model/storage.h"
+#include "settle.h"
 
 static double rms_factor(const double *x, int64_t width) {
   double sum = 0;
@@ -111,12 +112,16 @@ static void test_pieces(void **state) {
 /* A device whose bindings show a few rows of taps: pieces are shorter, the bits the same. */
 static void test_short_bindings(void **state) {
   (void)state;
+  DflashError error = {0};
   DflashSequence *whole = open_sequence(0), *shown = open_sequence(0);
   VulkanTraits *traits = &contexts.model->device.traits;
   const VulkanTraits kept = *traits;
   push_ok(whole, 0, 100, 1);
+  test_ok(vulkan_settle(whole, &error), &error);
   push_ok(shown, 0, 1, 1);                   /* the buffers of a piece are as large as ever */
   traits->max_binding = 100 * KV * 4 + 3000; /* 27 rows of taps */
+  shown->settle_rows = vulkan_settle_rows(contexts.model);
+  assert_in_range(shown->settle_rows, 2, 99);
   push_ok(shown, 0, 100, 1);
   assert_same(whole, shown);
   *traits = kept;

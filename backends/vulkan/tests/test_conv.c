@@ -9,8 +9,14 @@
 static void conv(TestKernels *kernels, const TestConvolution *c, float *y) {
   const TestArray arrays[] = {
       test_convolution_x(c), test_convolution_d(c), test_convolution_base(c), {y, test_convolution_x(c).bytes}};
-  const ConvPush push = {c->rows, c->width, c->group, c->groups, c->taps};
-  test_launch(kernels, &(TestLaunch){VULKAN_KERNEL_CONV, NULL, 0, arrays, &push, {(c->width + 255) / 256, c->rows, 1}});
+  const ConvPush push = {c->width, c->groups};
+  const DflashGeometry geometry = test_convolution_geometry(c);
+  uint32_t constants[VULKAN_MAX_CONSTANTS];
+  const uint32_t count = vulkan_row_constants(&kernels->device.traits, &geometry, VULKAN_KERNEL_CONV, constants);
+  test_launch(
+      kernels,
+      &(TestLaunch){
+          VULKAN_KERNEL_CONV, constants, count, arrays, &push, {vulkan_row_groups(constants, c->width), c->rows, 1}});
 }
 
 /* Each tap rounds base + d, the product and the sum. */
@@ -45,6 +51,9 @@ static void groups_of_any_size(void **state) {
   check(*state, 3, 255, 5, 3);
   check(*state, 3, 777, 777, 2);
   check(*state, 3, 1001, 77, 4);
+  check(*state, 3, 10, 5, 2);
+  check(*state, 3, 258, 1, 3);
+  check(*state, 3, 1038, 519, 2);
   check(*state, 8, 5120, 16, 2);
 }
 

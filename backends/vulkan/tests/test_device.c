@@ -14,7 +14,7 @@ static void test_traits(void **state) {
   assert_true(traits->api_version >= VK_API_VERSION_1_2);
   assert_true(traits->max_threads >= 256);
   assert_true(traits->shared_bytes >= 32768);
-  assert_true(traits->max_storage_buffers >= 8);
+  assert_true(traits->max_storage_buffers >= 10);
   assert_true(traits->max_binding >= 1u << 27);
   assert_true(traits->max_allocation >= 1u << 30);
   assert_true(traits->offset_align > 0 && (traits->offset_align & (traits->offset_align - 1)) == 0);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "launch.h"
+#include "rows.h"
 #include "values.h"
 
 static const float eps = 1e-6F;
@@ -30,15 +31,30 @@ static void heads_close(Heads *h) {
   free(h->x);
 }
 
-static void run(TestKernels *kernels, const Heads *h) {
-  const size_t row = (size_t)h->heads * h->head_dim * sizeof(float);
-  const TestArray arrays[] = {{h->x, h->rows * row},
+static size_t row_bytes(const Heads *h) { return (size_t)h->heads * h->head_dim * sizeof(float); }
+
+/* Both by the table of the first; only sizes of the heads differ. NULL: no other heads. */
+static void run_both(TestKernels *kernels, const Heads *h, const Heads *other) {
+  const Heads *o = other ? other : h;
+  float none = 0;
+  const TestArray arrays[] = {{h->x, h->rows * row_bytes(h)},
                               {h->weight, h->head_dim * sizeof(float)},
                               {h->table, h->rows * h->head_dim * sizeof(float)},
-                              {h->y, (h->rows + h->y_first) * row}};
-  const HeadsPush push = {h->heads, h->head_dim, h->rotate, h->y_first, eps};
-  test_launch(kernels, &(TestLaunch){VULKAN_KERNEL_HEADS, NULL, 0, arrays, &push, {h->heads, h->rows, 1}});
+                              {h->y, (h->rows + h->y_first) * row_bytes(h)},
+                              {o->x, o->rows * row_bytes(o)},
+                              {o->weight, o->head_dim * sizeof(float)},
+                              other ? (TestArray){o->y, (o->rows + o->y_first) * row_bytes(o)}
+                                    : (TestArray){&none, sizeof none}};
+  const uint32_t others = other ? other->heads : 0;
+  const HeadsPush push = {h->heads, others, h->head_dim, h->rotate, h->y_first, 1 / (float)h->head_dim, eps};
+  uint32_t constants[VULKAN_MAX_CONSTANTS];
+  const uint32_t count = vulkan_row_constants(&kernels->device.traits, &(DflashGeometry){.head_dim = h->head_dim},
+                                              VULKAN_KERNEL_HEADS, constants);
+  test_launch(kernels,
+              &(TestLaunch){VULKAN_KERNEL_HEADS, constants, count, arrays, &push, {h->heads + others, h->rows, 1}});
 }
+
+static void run(TestKernels *kernels, const Heads *h) { run_both(kernels, h, NULL); }
 
 /* Roundings: root (3), sum of squares (1), two products of the norm, one of the turn, a sum. */
 enum { LIMIT_ROUNDINGS = 8 };
@@ -78,6 +94,29 @@ static void check(TestKernels *kernels, uint32_t rows, uint32_t heads, uint32_t 
 static void heads_of_any_size(void **state) {
   static const uint32_t sizes[] = {2, 4, 6, 62, 64, 66, 80, 96, 128, 130, 192, 254, 256};
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) check(*state, 3, 5, sizes[i], 0);
+}
+
+static void check_both(TestKernels *kernels, uint32_t heads, uint32_t others, uint32_t head_dim) {
+  enum { ROWS = 3 };
+  Heads h = heads_open(ROWS, heads, head_dim, 1, 2), other = heads_open(ROWS, others, head_dim, 1, 2);
+  for (uint32_t i = 0; i < ROWS * others * head_dim; i++) other.x[i] *= 3;
+  for (uint32_t i = 0; i < head_dim; i++) other.weight[i] -= 2;
+  run_both(kernels, &h, &other);
+  for (uint32_t i = 0; i < 2 * others * head_dim; i++) assert_true(isnan(other.y[i]));
+  for (uint32_t r = 0; r < ROWS; r++) {
+    for (uint32_t head = 0; head < heads; head++) assert_head(&h, r, head);
+    for (uint32_t head = 0; head < others; head++) assert_head(&other, r, head);
+  }
+  heads_close(&other);
+  heads_close(&h);
+}
+
+/* Each value has its own x, weight and y. */
+static void two_values_side_by_side(void **state) {
+  check_both(*state, 5, 2, 64);
+  check_both(*state, 2, 5, 130);
+  check_both(*state, 1, 1, 6);
+  check_both(*state, 32, 8, 128);
 }
 
 static void any_rows_and_heads(void **state) {
@@ -121,6 +160,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_prestate(heads_of_any_size, &kernels),
       cmocka_unit_test_prestate(any_rows_and_heads, &kernels),
+      cmocka_unit_test_prestate(two_values_side_by_side, &kernels),
       cmocka_unit_test_prestate(rows_go_where_they_are_told, &kernels),
       cmocka_unit_test_prestate(a_head_alone_gives_the_same_bits, &kernels),
       cmocka_unit_test_prestate(what_is_not_finite_stays_in_its_head, &kernels),

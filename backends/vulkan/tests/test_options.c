@@ -14,8 +14,8 @@ static void test_defaults(void **state) {
   (void)state;
   VulkanOptions o;
   assert_int_equal(vulkan_options_read(&(DflashModelDesc){0}, &o, NULL), DFLASH_OK);
-  assert_false(o.units || o.units_required || o.validation || o.dot_required || o.keep_all || o.statistics);
-  assert_true(o.dot);
+  assert_false(o.units_required || o.validation || o.dot_required || o.keep_all || o.statistics);
+  assert_true(o.dot && o.units);
   assert_true(o.splits == 0 && o.skip_barrier == 0 && o.fault.at == 0);
 }
 
@@ -29,7 +29,7 @@ static void test_values(void **state) {
   assert_true(read("dot", "auto", &o, NULL) == DFLASH_OK && o.dot && !o.dot_required);
   assert_true(read("matrix", "cooperative", &o, NULL) == DFLASH_OK && o.units && o.units_required);
   assert_true(read("matrix", "tile", &o, NULL) == DFLASH_OK && !o.units && !o.units_required);
-  assert_true(read("matrix", "auto", &o, NULL) == DFLASH_OK && !o.units_required);
+  assert_true(read("matrix", "auto", &o, NULL) == DFLASH_OK && o.units && !o.units_required);
   assert_true(read("keep", "all", &o, NULL) == DFLASH_OK && o.keep_all);
   assert_true(read("keep", "window", &o, NULL) == DFLASH_OK && !o.keep_all);
   assert_true(read("splits", "7", &o, NULL) == DFLASH_OK && o.splits == 7);

@@ -1,4 +1,4 @@
-/* Weights on the device, read back and decoded as kernel.h says, against their exact stored values. */
+/* Weights on the device, read back and decoded as kernel.h and units.h say, against their exact stored values. */
 #include "fixture.h"
 
 #include <stdlib.h>
@@ -9,8 +9,17 @@
 #include "draw.h"
 #include "model/storage.h"
 #include "pack.h"
+#include "units.h"
 
 static DflashModel model;
+
+/* By --wrap: whether matrices are opened in fragments. */
+static bool in_fragments;
+bool __wrap_vulkan_units_take(const DflashModel *m, int32_t storage);
+bool __wrap_vulkan_units_take(const DflashModel *m, int32_t storage) {
+  (void)m;
+  return in_fragments && storage != DFLASH_STORAGE_F32 && storage != DFLASH_STORAGE_BF16;
+}
 
 /* ---- stored matrices of any bits ---- */
 
@@ -80,15 +89,19 @@ typedef struct Part {
   uint32_t *codes;
 } Part;
 
+static double rung_of(const Part *p, int64_t row, uint64_t code) {
+  float rung = p->scales[2 * row];
+  for (uint64_t c = code; c > 0; c--) rung *= p->scales[2 * row + 1];
+  return (double)rung;
+}
+
 static double decode_q4(const VulkanMatrix *m, const Part *p, int64_t row, int64_t col) {
   const uint32_t *codes = p->codes + row * m->code_pitch;
   const uint64_t bit = (uint64_t)col / 32 * 5;
   uint64_t window = codes[bit / 32];
   if (bit / 32 + 1 < m->code_pitch) window |= (uint64_t)codes[bit / 32 + 1] << 32;
-  float rung = p->scales[2 * row];
-  for (uint64_t c = window >> bit % 32 & 31; c > 0; c--) rung *= p->scales[2 * row + 1];
   const unsigned char byte = p->weights[row * m->pitch * 16 + col / 2];
-  return ((col % 2 ? byte >> 4 : byte & 15) - 8) * (double)rung;
+  return ((col % 2 ? byte >> 4 : byte & 15) - 8) * rung_of(p, row, window >> bit % 32 & 31);
 }
 
 static double decode(const VulkanMatrix *m, const Part *p, int64_t row, int64_t col) {
@@ -109,23 +122,105 @@ static double decode(const VulkanMatrix *m, const Part *p, int64_t row, int64_t 
   }
 }
 
+/* ---- fragments ---- */
+
+typedef struct Holder {
+  uint32_t thread, n;
+} Holder;
+
+static Holder holders[16][16]; /* of a fragment's elements */
+
+static void find_holders(void) {
+  for (uint32_t i = 0; i < 32; i++)
+    for (uint32_t n = 0; n < 8; n++) {
+      const VulkanPlace place = vulkan_units_w(i, n);
+      holders[place.row][place.col] = (Holder){i, n};
+    }
+}
+
+/* An element as it stands in a word: a nibble, a byte or an f16. */
+static uint32_t held_bits(const VulkanMatrix *m, const Part *p, int64_t row, int64_t col) {
+  static const uint32_t nibbles[] = {0, 2, 4, 6, 1, 3, 5, 7}, bytes[] = {0, 2, 1, 3, 4, 6, 5, 7};
+  const int64_t piece = vulkan_units_piece(m->storage), fragment = col % piece / 16;
+  const Holder holder = holders[row % 16][col % 16];
+  uint32_t words[4], at = 0;
+  memcpy(words, p->weights + ((row / 16 * m->pieces + col / piece) * 32 + holder.thread) * 16, sizeof words);
+  switch (m->storage) {
+  case DFLASH_STORAGE_Q4TP:
+    while (nibbles[at] != holder.n) at++;
+    return words[fragment] >> 4 * at & 15;
+  case DFLASH_STORAGE_Q8_2F:
+    while (bytes[at] != holder.n) at++;
+    return words[2 * fragment + at / 4] >> at % 4 * 8 & 255;
+  default:
+    return words[holder.n / 2] >> holder.n % 2 * 16 & 0xffff;
+  }
+}
+
+static uint32_t held_code(const VulkanMatrix *m, const Part *p, int64_t row, int64_t group) {
+  const uint32_t word = p->codes[(row / 16 * m->pieces + group / 2) * 8 + row % 16 / 2];
+  return word >> (row % 2 * 16 + group % 2 * 8) & 255;
+}
+
+static double decode_fragment(const VulkanMatrix *m, const Part *p, int64_t row, int64_t col) {
+  const uint32_t bits = held_bits(m, p, row, col);
+  switch (m->storage) {
+  case DFLASH_STORAGE_Q4TP:
+    return ((int)(bits ^ 8) - 8) * rung_of(p, row, held_code(m, p, row, col / 32));
+  case DFLASH_STORAGE_Q8_2F:
+    return (signed char)bits * (double)p->scales[row] * (double)p->columns[col];
+  default:
+    return (double)dflash_f16_value((uint16_t)bits);
+  }
+}
+
+/* What tiles and pieces have beyond the matrix is 0. */
+static void check_filling(const VulkanMatrix *m, const VulkanPart *part, const Part *p) {
+  const int64_t rows = vulkan_units_tiles(part->rows) * 16, groups = vulkan_units_groups(m->storage, m->cols);
+  const int64_t used = m->storage == DFLASH_STORAGE_Q4TP ? m->cols / 32 : groups;
+  for (int64_t row = 0; row < rows; row++) {
+    for (int64_t col = row < part->rows ? m->cols : 0; col < groups * 32; col++)
+      assert_int_equal(held_bits(m, p, row, col), 0);
+    for (int64_t group = row < part->rows ? used : 0; p->codes && group < groups; group++)
+      assert_int_equal(held_code(m, p, row, group), 0);
+  }
+}
+
+/* ---- matrices ---- */
+
+/* What a row has beyond its elements is 0. */
+static void check_padding(const VulkanMatrix *m, const VulkanPart *part, const Part *p) {
+  static const int64_t bits[] = {[DFLASH_STORAGE_F32] = 32,
+                                 [DFLASH_STORAGE_F16] = 16,
+                                 [DFLASH_STORAGE_BF16] = 16,
+                                 [DFLASH_STORAGE_Q8_2F] = 8,
+                                 [DFLASH_STORAGE_Q4TP] = 4};
+  for (int64_t row = 0; row < part->rows; row++)
+    for (int64_t i = m->cols * bits[m->storage] / 8; i < m->pitch * 16; i++)
+      assert_int_equal(p->weights[row * m->pitch * 16 + i], 0);
+}
+
 static void check_part(const VulkanMatrix *m, const VulkanPart *part, const DflashTensor *tensor) {
   const bool q4 = m->storage == DFLASH_STORAGE_Q4TP, q8 = m->storage == DFLASH_STORAGE_Q8_2F;
-  const VulkanForm form = vulkan_form(m->storage, m->cols);
-  Part p = {.weights = download(part->weights, (uint64_t)part->rows * m->pitch * 16)};
-  if (q4 || q8) p.scales = download(part->scales, (uint64_t)part->rows * form.scale_bytes);
-  if (q4) p.codes = download(part->codes, (uint64_t)part->rows * m->code_pitch * 4);
+  const bool fragments = m->pieces > 0;
+  const VulkanForm form = fragments ? vulkan_units_form(m->storage, m->cols) : vulkan_form(m->storage, m->cols);
+  const uint64_t rows = (uint64_t)part->rows, filled = fragments ? (rows + 15) / 16 * 16 : rows;
+  Part p = {.weights = download(part->weights, filled * form.weight_bytes)};
+  if (q4 || q8) p.scales = download(part->scales, rows * form.scale_bytes);
+  if (q4) p.codes = download(part->codes, filled * form.code_bytes);
   if (q8) p.columns = download(m->columns, (uint64_t)m->cols * 4);
-  for (int64_t row = 0; row < part->rows; row++) {
+  for (int64_t row = 0; row < part->rows; row++)
     for (int64_t col = 0; col < m->cols; col++) {
-      const double got = decode(m, &p, row, col), stored = dflash_tensor_at(tensor, part->first + row, col);
+      const double got = fragments ? decode_fragment(m, &p, row, col) : decode(m, &p, row, col);
+      const double stored = dflash_tensor_at(tensor, part->first + row, col);
       if (got != stored)
         fail_msg("storage %d, row %lld, column %lld: %a, stored is %a", (int)m->storage, (long long)(part->first + row),
                  (long long)col, got, stored);
     }
-    const int64_t used = q4 ? m->cols / 2 : q8 ? m->cols : m->cols * (m->storage == DFLASH_STORAGE_F32 ? 4 : 2);
-    for (int64_t i = used; i < m->pitch * 16; i++) assert_int_equal(p.weights[row * m->pitch * 16 + i], 0);
-  }
+  if (fragments)
+    check_filling(m, part, &p);
+  else
+    check_padding(m, part, &p);
   free(p.weights);
   free(p.scales);
   free(p.codes);
@@ -142,6 +237,10 @@ static void check_matrix(int32_t storage, int64_t rows, int64_t cols, uint32_t p
   memset(s.data, 0xff, (size_t)s.tensor.bytes); /* nothing is read later */
   test_ok(vulkan_upload_end(&model.device, &upload, &error), &error);
   fill(&s, dflash_random_stream((uint64_t)(rows * 1000 + cols), "stored"));
+  const bool fragments = __wrap_vulkan_units_take(&model, storage);
+  assert_int_equal(m.pieces, fragments ? vulkan_units_pieces(storage, cols) : 0);
+  const VulkanForm form = fragments ? vulkan_units_form(storage, cols) : vulkan_form(storage, cols);
+  assert_int_equal(m.row_bytes, form.weight_bytes + form.scale_bytes + form.code_bytes);
   int64_t first = 0;
   for (uint32_t i = 0; i < m.part_count; i++) {
     assert_int_equal(m.parts[i].first, first);
@@ -170,20 +269,59 @@ static void test_storages(void **state) {
 }
 
 /* A binding of a little more than 32 rows, and of 47: parts of 32 rows. */
+static void check_parts(int32_t storage) {
+  const VulkanTraits traits = model.device.traits;
+  const bool fragments = __wrap_vulkan_units_take(&model, storage);
+  const uint64_t row = (fragments ? vulkan_units_form(storage, 96) : vulkan_form(storage, 96)).weight_bytes;
+  model.device.traits.max_binding = 32 * row;
+  check_matrix(storage, 100, 96, 4);
+  model.device.traits.max_binding = 48 * row - 1;
+  check_matrix(storage, 64, 96, 2);
+  model.device.traits = traits;
+  model.device.traits.max_groups[0] = fragments ? 2 : 4; /* of 16 or 8 rows each */
+  check_matrix(storage, 33, 96, 2);
+  model.device.traits = traits;
+}
+
 static void test_parts(void **state) {
   (void)state;
-  const VulkanTraits traits = model.device.traits;
-  for (size_t j = 0; j < sizeof STORAGES / sizeof STORAGES[0]; j++) {
-    const uint64_t row = vulkan_form(STORAGES[j], 96).weight_bytes;
-    model.device.traits.max_binding = 32 * row;
-    check_matrix(STORAGES[j], 100, 96, 4);
-    model.device.traits.max_binding = 48 * row - 1;
-    check_matrix(STORAGES[j], 64, 96, 2);
-    model.device.traits = traits;
-    model.device.traits.max_groups[0] = 4; /* of 8 rows each */
-    check_matrix(STORAGES[j], 33, 96, 2);
-    model.device.traits = traits;
-  }
+  for (size_t j = 0; j < sizeof STORAGES / sizeof STORAGES[0]; j++) check_parts(STORAGES[j]);
+}
+
+/* Whether a tile's rows and a piece's columns are all there or not. */
+static void test_fragments(void **state) {
+  (void)state;
+  static const int64_t sizes[][2] = {{1, 1},    {3, 7},   {17, 33},  {2, 32},   {5, 96},   {33, 224}, {16, 1024},
+                                     {1, 2080}, {16, 64}, {15, 128}, {32, 256}, {31, 288}, {18, 130}};
+  in_fragments = true;
+  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+    for (size_t j = 0; j < sizeof STORAGES / sizeof STORAGES[0]; j++)
+      if (STORAGES[j] != DFLASH_STORAGE_Q4TP || sizes[i][1] % 32 == 0)
+        check_matrix(STORAGES[j], sizes[i][0], sizes[i][1], 1);
+  test_parts(state);
+  in_fragments = false;
+}
+
+/* More than the staging buffer takes at once. */
+static void test_many_tiles(void **state) {
+  (void)state;
+  in_fragments = true;
+  check_matrix(DFLASH_STORAGE_F16, 1030, 8320, 1);
+  in_fragments = false;
+}
+
+/* A tile goes through the staging buffer whole. */
+static void test_long_tile(void **state) {
+  (void)state;
+  DflashError error = {0};
+  VulkanMatrix m;
+  Stored s = store(DFLASH_STORAGE_F16, 1, VULKAN_STAGING_BYTES / 32 + 1, 1);
+  in_fragments = true;
+  assert_int_equal(vulkan_matrix_open(&model, NULL, &s.tensor, "a test", &m, &error), DFLASH_UNSUPPORTED);
+  in_fragments = false;
+  assert_non_null(strstr(error.message, "1048576"));
+  assert_null(m.parts);
+  free(s.data);
 }
 
 static void test_too_long(void **state) {
@@ -268,9 +406,11 @@ static void test_ladders(void **state) {
 
 int main(void) {
   test_device_open(&model.device);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_storages), cmocka_unit_test(test_parts),
-                                     cmocka_unit_test(test_too_long), cmocka_unit_test(test_codebooks),
-                                     cmocka_unit_test(test_halves),   cmocka_unit_test(test_ladders)};
+  find_holders();
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_storages),   cmocka_unit_test(test_parts),     cmocka_unit_test(test_fragments),
+      cmocka_unit_test(test_many_tiles), cmocka_unit_test(test_long_tile), cmocka_unit_test(test_too_long),
+      cmocka_unit_test(test_codebooks),  cmocka_unit_test(test_halves),    cmocka_unit_test(test_ladders)};
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   vulkan_arena_close(&model.device, &model.arena);
   return test_device_close(&model.device) ? failed : 1;

@@ -295,7 +295,7 @@ static void pipelines_are_made_once(void **state) {
   assert_ptr_not_equal(a, b);
   assert_true(a->layout == b->layout); /* as many bindings */
   for (uint32_t i = 0; i < 40; i++) {
-    test_ok(vulkan_pipeline_get(&device, &pipelines, VULKAN_KERNEL_ACT, &i, 1, &b, &error), &error);
+    test_ok(vulkan_pipeline_get(&device, &pipelines, VULKAN_KERNEL_ROTATION, &i, 1, &b, &error), &error);
     assert_int_equal(pipelines.count, 3 + i);
     assert_int_equal(b->constants[0], i);
   }

@@ -10,6 +10,7 @@
 #include "fixture.h"
 #include "model/storage.h"
 #include "pack.h"
+#include "units.h"
 
 enum { X_FIRST = 2, X_SPARE = 5, Y_FIRST = 3, PART_ROWS = 32, TWICE = 2 };
 
@@ -193,9 +194,16 @@ static void test_many_rows(void **state) {
   check(*state, DFLASH_PROFILE_EXACT, DFLASH_STORAGE_Q8_2F, -1, VULKAN_KERNEL_MATRIX_Q8, 41);
 }
 
+/* As vulkan_matrix_open describes it. */
+static VulkanMatrix described(const DflashModel *model, int32_t storage, int64_t rows) {
+  VulkanMatrix matrix = {.storage = storage, .rows = rows, .cols = 32};
+  if (vulkan_units_take(model, storage)) matrix.pieces = vulkan_units_pieces(storage, matrix.cols);
+  return matrix;
+}
+
 static void check_path(const DflashModel *model, int32_t storage, int64_t out_rows, int64_t rows,
                        const char *expected) {
-  const VulkanMatrix matrix = {.storage = storage, .rows = out_rows, .cols = 32};
+  const VulkanMatrix matrix = described(model, storage, out_rows);
   char path[96];
   vulkan_product_path(model, &matrix, rows, path, sizeof path);
   assert_string_equal(path, expected);
@@ -219,7 +227,7 @@ static void test_paths(void **state) {
 static void check_follows(const DflashModel *model, const int32_t *storages, const char *prepared) {
   int made = VULKAN_MADE_NOTHING;
   for (int i = 0; prepared[i]; i++) {
-    const VulkanMatrix matrix = {.storage = storages[i], .rows = 32, .cols = 32};
+    const VulkanMatrix matrix = described(model, storages[i], 32);
     VulkanProduct p = {.matrix = &matrix};
     vulkan_product_follow(model, &p, &made);
     assert_int_equal(p.prepared, prepared[i] == '+');
@@ -240,46 +248,64 @@ static void test_prepared_on_tiles(void **state) {
   check_follows(model, in_turn, "-+-------+-+");
 }
 
-/* A device with matrix units; f32 and bf16 stay with the tiles. Parts outlive a product that makes nothing. */
+/* A device with matrix units, and shared memory to spare. */
+static DflashModel with_units(const DflashModel *like) {
+  DflashModel model = *like;
+  model.options.units = model.units_fit = true;
+  model.device.traits.shared_bytes = 65536;
+  model.device.traits.coop_f16 = 8;
+  return model;
+}
+
+/* f32 and bf16 stay with the tiles. Parts outlive a product that makes nothing, and serve q4tp and f16 alike. */
 static void test_prepared_on_units(void **state) {
   static DflashModel model;
-  model = *(const DflashModel *)*state;
-  model.geometry.block = 8;
-  model.options.units = true;
-  model.device.traits.coop_f16 = model.device.traits.coop_i8 = 8;
+  model = with_units(*state);
   model.profile = DFLASH_PROFILE_EXACT;
-  check_follows(&model, in_turn, "-+-+--+----+");
+  check_follows(&model, in_turn, "-+++--+----+");
   model.profile = DFLASH_PROFILE_F16;
-  check_follows(&model, in_turn, "-+-+-+------");
+  check_follows(&model, in_turn, "-+++-+------");
   model.profile = DFLASH_PROFILE_I8;
   check_follows(&model, in_turn, "-+-+--+----+");
 }
 
 static void test_paths_on_units(void **state) {
   static DflashModel model;
-  model = *(const DflashModel *)*state;
   uint32_t constants[VULKAN_MAX_CONSTANTS], count;
-  const VulkanMatrix matrix = {.storage = DFLASH_STORAGE_Q4TP, .rows = 1024, .cols = 32};
-  model.geometry.block = 8;
-  model.options.units = true;
-  model.device.traits.shared_bytes = 65536;
-  model.device.traits.coop_f16 = model.device.traits.coop_i8 = 8;
+  model = with_units(*state);
   model.profile = DFLASH_PROFILE_EXACT;
-  check_path(&model, DFLASH_STORAGE_Q8_2F, 1024, 8, "matrix units 16x8, 192 rows, 3 parts of f16, q8_2f");
+  const VulkanMatrix matrix = described(&model, DFLASH_STORAGE_Q4TP, 1024);
+  check_path(&model, DFLASH_STORAGE_Q4TP, 1024, 3, "matrix units, 64 rows, 3 parts of f16, q4tp");
+  check_path(&model, DFLASH_STORAGE_Q8_2F, 1024, 8, "matrix units, 64 rows, 3 parts of f16, q8_2f");
   check_path(&model, DFLASH_STORAGE_F32, 1024, 8, "tile 8x8 f32, f32");
-  model.coop_direct = true;
-  check_path(&model, DFLASH_STORAGE_Q4TP, 1024, 3, "matrix units 16x8, 256 rows, 3 parts of f16, q4tp direct");
-  assert_int_equal(vulkan_product_kernel(&model, &matrix, 8, constants, &count), VULKAN_KERNEL_COOP_Q4_DIRECT);
-  assert_true(count == 7 && constants[0] == 256 && constants[1] == 8 && constants[6] == 3);
+  assert_int_equal(vulkan_product_kernel(&model, &matrix, 8, constants, &count), VULKAN_KERNEL_UNITS_Q4);
+  assert_true(count == VULKAN_UNITS_CONSTANTS && constants[0] == 64 && constants[1] == 1 && constants[4] == 3);
+  assert_int_equal(vulkan_product_kernel(&model, &matrix, 9, constants, &count), VULKAN_KERNEL_UNITS_Q4);
+  assert_int_equal(constants[1], 2);
   model.profile = DFLASH_PROFILE_F16;
-  check_path(&model, DFLASH_STORAGE_F16, 1024, 8, "matrix units 16x8, 128 rows, 1 part of f16, f16");
+  check_path(&model, DFLASH_STORAGE_F16, 1024, 8, "matrix units, 64 rows, 1 part of f16, f16");
   model.profile = DFLASH_PROFILE_I8;
-  check_path(&model, DFLASH_STORAGE_Q4TP, 1024, 8, "matrix units 16x8, 128 rows, int8, q4tp");
-  model.geometry.block = 9; /* sixteen rows at once, which these units do not take */
-  check_path(&model, DFLASH_STORAGE_F16, 1024, 9, "tile 16x8 f16, f32");
-  model.geometry.block = 8;
+  check_path(&model, DFLASH_STORAGE_Q4TP, 1024, 8, "matrix units, 64 rows, int8 in f16, q4tp");
+  check_path(&model, DFLASH_STORAGE_F16, 1024, 8, "matrix units, 64 rows, 3 parts of f16, f16");
+}
+
+/* What a model must have for its products to be on matrix units. */
+static void test_who_has_units(void **state) {
+  static DflashModel model;
+  model = with_units(*state);
+  assert_true(vulkan_units_take(&model, DFLASH_STORAGE_Q4TP) && vulkan_units_take(&model, DFLASH_STORAGE_F16));
+  assert_false(vulkan_units_take(&model, DFLASH_STORAGE_F32) || vulkan_units_take(&model, DFLASH_STORAGE_BF16));
   model.options.units = false;
-  check_path(&model, DFLASH_STORAGE_F16, 1024, 8, "tile 8x8 f16, f32");
+  assert_false(vulkan_units_take(&model, DFLASH_STORAGE_Q4TP));
+  model = with_units(*state);
+  model.units_fit = false;
+  assert_false(vulkan_units_take(&model, DFLASH_STORAGE_Q4TP));
+  model = with_units(*state);
+  model.device.traits.coop_f16 = 16;
+  assert_false(vulkan_units_take(&model, DFLASH_STORAGE_Q4TP));
+  model = with_units(*state);
+  model.device.traits.shared_bytes = 1024;
+  assert_false(vulkan_units_take(&model, DFLASH_STORAGE_Q4TP));
 }
 
 int main(void) {
@@ -294,6 +320,7 @@ int main(void) {
       cmocka_unit_test_prestate(test_prepared_on_tiles, &model),
       cmocka_unit_test_prestate(test_prepared_on_units, &model),
       cmocka_unit_test_prestate(test_paths_on_units, &model),
+      cmocka_unit_test_prestate(test_who_has_units, &model),
   };
   const int failed = cmocka_run_group_tests_name("product", tests, NULL, NULL);
   drawn_model_close(&drawn);

@@ -6,6 +6,7 @@
 #include "draw.h"
 #include "fixture.h"
 #include "kernel.h"
+#include "units.h"
 
 enum { LEAST_SHARED = 16384, MOST_SHARED = 32768, WORKGROUP = 4, SPEC_ID = 1, FIRST = 5 };
 
@@ -20,12 +21,13 @@ enum {
   TYPE_POINTER = 32,
   CONSTANT = 43,
   SPEC_CONSTANT = 50,
+  SPEC_COMPOSITE = 51,
   SPEC_CONSTANT_OP = 52,
   VARIABLE = 59,
   DECORATE = 71
 };
 
-/* What is known of an id: the value of a constant, or the bytes of a type. */
+/* What is known of an id: the value of a constant, of a vector's first component, or the bytes of a type. */
 typedef struct Id {
   uint64_t value, bytes;
   int64_t spec; /* number of the constant; -1: none */
@@ -43,6 +45,8 @@ typedef struct Reader {
 
 static uint64_t operate(uint32_t operation, uint64_t a, uint64_t b, uint64_t c) {
   switch (operation) {
+  case 81: /* CompositeExtract, of the first component: gl_WorkGroupSize.x */
+    return a;
   case 128: /* IAdd */
     return a + b;
   case 130: /* ISub */
@@ -82,7 +86,9 @@ static void read_type(Reader *r, uint32_t code, const uint32_t *w, uint32_t leng
 
 static void read_constant(Reader *r, uint32_t code, const uint32_t *w, uint32_t length) {
   Id *id = &r->ids[w[2]];
-  if (code == SPEC_CONSTANT_OP) {
+  if (code == SPEC_COMPOSITE) {
+    id->value = r->ids[w[3]].value;
+  } else if (code == SPEC_CONSTANT_OP) {
     uint64_t values[3] = {0};
     for (uint32_t i = 4; i < length && i < 7; i++) values[i - 4] = r->ids[w[i]].value;
     id->value = operate(w[3], values[0], values[1], values[2]);
@@ -102,7 +108,7 @@ static uint64_t shared_bytes(const VulkanModule *module, const uint32_t *constan
     assert_true(length > 0);
     if (code == DECORATE && w[2] == SPEC_ID) r.ids[w[1]].spec = w[3];
     if (code >= TYPE_BOOL && code <= TYPE_POINTER) read_type(&r, code, w, (uint32_t)length);
-    if (code == CONSTANT || code == SPEC_CONSTANT || code == SPEC_CONSTANT_OP)
+    if (code == CONSTANT || (code >= SPEC_CONSTANT && code <= SPEC_CONSTANT_OP))
       read_constant(&r, code, w, (uint32_t)length);
     if (code == VARIABLE && w[3] == WORKGROUP) r.shared += r.ids[w[1]].bytes;
   }
@@ -121,10 +127,7 @@ static bool is_product(int kernel) {
   return kernel >= VULKAN_KERNEL_MATRIX_F32 && kernel <= VULKAN_KERNEL_MATRIX_I8_DOT;
 }
 static bool is_int8(int kernel) { return kernel == VULKAN_KERNEL_MATRIX_I8 || kernel == VULKAN_KERNEL_MATRIX_I8_DOT; }
-static bool is_coop(int kernel) {
-  const char *name = vulkan_modules[kernel].name;
-  return strncmp(name, "coop_", 5) == 0 && strcmp(name, "coop_sum") != 0;
-}
+static bool is_units(int kernel) { return kernel >= VULKAN_KERNEL_UNITS_F16 && kernel <= VULKAN_KERNEL_UNITS_Q4; }
 
 /* Sizes that are known, so that the reader is not blind. */
 static void test_reader(void **state) {
@@ -152,25 +155,57 @@ static void test_attend(void **state) {
   (void)state;
   DflashModel model = {.geometry = {.heads = 28, .kv_heads = 4}};
   for (int64_t head_dim = 2; head_dim <= 256; head_dim += 2)
-    for (uint64_t shared = LEAST_SHARED; shared <= MOST_SHARED; shared *= 2)
+    for (uint64_t shared = LEAST_SHARED; shared <= 65536; shared *= 2)
       for (int64_t rows = 2; rows <= 64; rows *= 2) {
-        uint32_t constants[3];
+        uint32_t constants[VULKAN_ATTEND_CONSTANTS];
         model.geometry.head_dim = head_dim;
         model.device.traits.shared_bytes = shared;
+        model.device.traits.max_threads = 256;
         vulkan_attend_constants(&model, rows, constants);
-        check(VULKAN_KERNEL_ATTEND, constants, 3, shared);
+        check(VULKAN_KERNEL_ATTEND, constants, VULKAN_ATTEND_CONSTANTS, shared < 49152 ? shared : 49152);
       }
 }
 
-/* Kernels whose constants say nothing of it; those on matrix units ask for what they take. */
+static void test_select(void **state) {
+  (void)state;
+  assert_int_equal(shared_bytes(&vulkan_modules[VULKAN_KERNEL_TOP], (const uint32_t[]){256}, 1), 7320);
+  for (uint32_t threads = 128; threads <= 512; threads *= 2) {
+    check(VULKAN_KERNEL_TOP, &threads, 1, LEAST_SHARED);
+    check(VULKAN_KERNEL_PAIRS, &threads, 1, LEAST_SHARED);
+  }
+}
+
+/* What is said to be taken on matrix units is taken, and what is chosen fits. */
+static void test_units(void **state) {
+  (void)state;
+  static const int32_t STORAGES[] = {DFLASH_STORAGE_Q4TP, DFLASH_STORAGE_Q8_2F, DFLASH_STORAGE_F16};
+  static const int32_t PROFILES[] = {DFLASH_PROFILE_EXACT, DFLASH_PROFILE_F16, DFLASH_PROFILE_I8};
+  static DflashModel model;
+  for (int i = 0; i < 3; i++)
+    for (uint32_t cut = 0; cut < 4; cut++) {
+      const VulkanMatrix matrix = {.storage = STORAGES[i]};
+      model.profile = PROFILES[(i + cut) % 3];
+      VulkanUnitsTile tile = vulkan_units_tile(&model, &matrix, cut % 2 ? 8 : 16);
+      if (cut >= 2) tile.threads = 64, tile.tiles = 3 - tile.tiles, tile.shared_x = 1 - tile.shared_x;
+      const uint64_t said = vulkan_units_shared(&tile, matrix.storage);
+      const int kernel = vulkan_units_kernel(&matrix);
+      uint32_t constants[VULKAN_UNITS_CONSTANTS];
+      vulkan_units_constants(&tile, constants);
+      assert_int_equal(shared_bytes(&vulkan_modules[kernel], constants, VULKAN_UNITS_CONSTANTS), said);
+    }
+}
+
+/* Kernels whose constants say nothing of it. */
 static void test_others(void **state) {
   (void)state;
   for (int kernel = 0; kernel < VULKAN_KERNEL_COUNT; kernel++)
-    if (!is_product(kernel) && !is_coop(kernel) && kernel != VULKAN_KERNEL_ATTEND) check(kernel, NULL, 0, LEAST_SHARED);
+    if (!is_product(kernel) && !is_units(kernel) && kernel != VULKAN_KERNEL_ATTEND)
+      check(kernel, NULL, 0, LEAST_SHARED);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_reader), cmocka_unit_test(test_products),
-                                     cmocka_unit_test(test_attend), cmocka_unit_test(test_others)};
+                                     cmocka_unit_test(test_attend), cmocka_unit_test(test_select),
+                                     cmocka_unit_test(test_units),  cmocka_unit_test(test_others)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

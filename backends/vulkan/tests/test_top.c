@@ -1,4 +1,4 @@
-/* The best logits of a row: kernels top and top_merge against a plain sort. */
+/* The best logits of a row: kernel top against a plain sort. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,63 +9,51 @@
 
 static TestKernels kernels;
 
+/* threads: of a workgroup */
 typedef struct Sizes {
-  uint32_t rows, width, chunk, top;
+  uint32_t rows, width, chunk, top, threads;
 } Sizes;
 
 /* The sizes, what goes in and what comes out. */
 typedef struct Rows {
   Sizes sizes;
-  uint32_t chunks, flags;
-  float *logits, *values, *best_values; /* [rows][width], [rows][chunks][top], [rows][top] */
-  int32_t *tokens, *best_tokens;
+  uint32_t chunks, *flags; /* [2 + rows] */
+  float *logits;           /* [rows][width] */
+  uint32_t *best;          /* [rows][top][2] */
 } Rows;
 
 static Rows open_rows(Sizes sizes) {
-  Rows r = {.sizes = sizes, .chunks = (sizes.width + sizes.chunk - 1) / sizes.chunk};
-  const size_t entries = (size_t)sizes.rows * r.chunks * sizes.top, best = (size_t)sizes.rows * sizes.top;
+  Rows r = {.sizes = sizes, .chunks = (sizes.width + 3 + sizes.chunk - 1) / sizes.chunk};
+  r.flags = test_memory(2 + sizes.rows, sizeof(uint32_t));
   r.logits = test_memory((size_t)sizes.rows * sizes.width, sizeof(float));
-  r.values = test_memory(entries, sizeof(float));
-  r.tokens = test_memory(entries, sizeof(int32_t));
-  r.best_values = test_memory(best, sizeof(float));
-  r.best_tokens = test_memory(best, sizeof(int32_t));
+  r.best = test_memory((size_t)sizes.rows * sizes.top * 2, sizeof(uint32_t));
   return r;
 }
 
 static void close_rows(Rows *r) {
+  free(r->flags);
   free(r->logits);
-  free(r->values);
-  free(r->tokens);
-  free(r->best_values);
-  free(r->best_tokens);
+  free(r->best);
 }
 
+/* The counters begin at 0; the flags are what the test has left there. */
 static void find_top(Rows *r) {
   const TopPush push = {r->sizes.width, r->sizes.chunk, r->chunks, r->sizes.top};
-  const size_t entries = (size_t)r->sizes.rows * r->chunks * r->sizes.top * 4;
-  memset(r->values, 0xff, entries);
-  memset(r->tokens, 0x77, entries);
+  const size_t best = (size_t)r->sizes.rows * r->sizes.top * 8;
+  uint32_t *entries = test_memory(best * r->chunks / 4, 4);
+  memset(entries, 0x77, best * r->chunks);
+  memset(r->best, 0x77, best);
+  memset(r->flags + 1, 0, (1 + (size_t)r->sizes.rows) * 4);
   test_launch(&kernels, &(TestLaunch){.kernel = VULKAN_KERNEL_TOP,
+                                      .constants = &r->sizes.threads,
+                                      .constant_count = 1,
                                       .push = &push,
                                       .groups = {r->chunks, r->sizes.rows, 1},
                                       .arrays = (TestArray[]){{r->logits, (size_t)r->sizes.rows * r->sizes.width * 4},
-                                                              {r->values, entries},
-                                                              {r->tokens, entries},
-                                                              {&r->flags, sizeof r->flags}}});
-}
-
-static void merge(Rows *r) {
-  const TopMergePush push = {r->chunks * r->sizes.top, r->sizes.top};
-  const size_t entries = (size_t)r->sizes.rows * push.count * 4, best = (size_t)r->sizes.rows * push.top * 4;
-  memset(r->best_values, 0xff, best);
-  memset(r->best_tokens, 0x77, best);
-  test_launch(
-      &kernels,
-      &(TestLaunch){.kernel = VULKAN_KERNEL_TOP_MERGE,
-                    .push = &push,
-                    .groups = {r->sizes.rows, 1, 1},
-                    .arrays = (TestArray[]){
-                        {r->values, entries}, {r->tokens, entries}, {r->best_values, best}, {r->best_tokens, best}}});
+                                                              {entries, best * r->chunks},
+                                                              {r->best, best},
+                                                              {r->flags, (2 + (size_t)r->sizes.rows) * 4}}});
+  free(entries);
 }
 
 typedef struct Entry {
@@ -79,35 +67,21 @@ static int by_rank(const void *left, const void *right) {
   return (a->token > b->token) - (a->token < b->token);
 }
 
-/* Entries of logits begin .. end of a row, in the order wanted, must stand in values and tokens; then come missing
- * ones. */
-static void check_entries(const Rows *r, uint32_t row, uint32_t begin, uint32_t end, const float *values,
-                          const int32_t *tokens) {
-  const uint32_t count = end - begin;
-  Entry *sorted = test_memory(count, sizeof *sorted);
-  for (uint32_t i = 0; i < count; i++)
-    sorted[i] = (Entry){r->logits[(size_t)row * r->sizes.width + begin + i], (int32_t)(begin + i)};
-  qsort(sorted, count, sizeof *sorted, by_rank);
+static void check_row(const Rows *r, uint32_t row) {
+  const uint32_t width = r->sizes.width, *best = r->best + (size_t)row * r->sizes.top * 2;
+  Entry *sorted = test_memory(width, sizeof *sorted);
+  for (uint32_t i = 0; i < width; i++) sorted[i] = (Entry){r->logits[(size_t)row * width + i], (int32_t)i};
+  qsort(sorted, width, sizeof *sorted, by_rank);
   for (uint32_t i = 0; i < r->sizes.top; i++) {
-    assert_int_equal(tokens[i], i < count ? sorted[i].token : -1);
-    assert_int_equal(test_bits(values[i]), test_bits(i < count ? sorted[i].value : -INFINITY));
+    assert_int_equal((int32_t)best[2 * i + 1], i < width ? sorted[i].token : -1);
+    assert_int_equal(best[2 * i], test_bits(i < width ? sorted[i].value : -INFINITY));
   }
   free(sorted);
 }
 
 static void check_rows(Rows *r) {
   find_top(r);
-  merge(r);
-  for (uint32_t row = 0; row < r->sizes.rows; row++) {
-    for (uint32_t chunk = 0; chunk < r->chunks; chunk++) {
-      const uint32_t begin = chunk * r->sizes.chunk;
-      const uint32_t end = begin + r->sizes.chunk < r->sizes.width ? begin + r->sizes.chunk : r->sizes.width;
-      const size_t at = ((size_t)row * r->chunks + chunk) * r->sizes.top;
-      check_entries(r, row, begin, end, r->values + at, r->tokens + at);
-    }
-    const size_t at = (size_t)row * r->sizes.top;
-    check_entries(r, row, 0, r->sizes.width, r->best_values + at, r->best_tokens + at);
-  }
+  for (uint32_t row = 0; row < r->sizes.rows; row++) check_row(r, row);
 }
 
 /* Logits of any kind; few: many of them equal, with both zeros, subnormal numbers and infinities among them. */
@@ -118,10 +92,14 @@ static void draw_logits(Rows *r, const char *name, bool few) {
     r->logits[i] = few ? values[dflash_random_below(random, i, 8)] : 10 * test_draw(random, i);
 }
 
+/* Widths that are no multiple of four: rows begin at all places of a quad. Chunks as large as can be, chunks of less
+ * than `top` elements, and more entries than a workgroup merges at a time. */
 static const Sizes all_sizes[] = {
-    {1, 1, 4096, 1},   {2, 1, 1, 1},       {3, 7, 4096, 7},     {1, 40, 16, 40},
-    {2, 255, 256, 3},  {1, 257, 256, 256}, {1, 700, 4096, 256}, {1, 5000, 4096, 16},
-    {3, 1500, 999, 5}, {1, 300, 7, 11},    {7, 1000, 20, 2},    {2, 70000, 4096, 16},
+    {1, 1, 8192, 1, 512},      {2, 1, 4, 1, 128},          {3, 7, 4096, 7, 256},      {1, 40, 16, 40, 128},
+    {2, 255, 256, 3, 256},     {5, 257, 256, 256, 128},    {1, 700, 4096, 256, 512},  {3, 5001, 4096, 16, 256},
+    {3, 1503, 1000, 5, 128},   {1, 300, 8, 11, 256},       {7, 1001, 20, 2, 512},     {2, 70000, 8192, 16, 512},
+    {4, 70003, 2048, 64, 128}, {2, 35002, 4096, 65, 256},  {1, 9001, 8192, 256, 512}, {3, 3001, 12, 20, 128},
+    {2, 2, 4, 5, 128},         {7, 248320, 8192, 16, 512},
 };
 
 static void drawn_logits(void **state) {
@@ -132,7 +110,7 @@ static void drawn_logits(void **state) {
     check_rows(&r);
     draw_logits(&r, "few", true);
     check_rows(&r);
-    assert_int_equal(r.flags, 0);
+    assert_int_equal(r.flags[0], 0);
     close_rows(&r);
   }
 }
@@ -140,7 +118,7 @@ static void drawn_logits(void **state) {
 /* All equal, all minus infinity, and one value that every chunk has. */
 static void equal_logits(void **state) {
   (void)state;
-  Rows r = open_rows((Sizes){2, 900, 100, 30});
+  Rows r = open_rows((Sizes){2, 900, 100, 30, 128});
   for (size_t i = 0; i < 1800; i++) r.logits[i] = i < 900 ? -INFINITY : -0.0f;
   check_rows(&r);
   for (size_t i = 0; i < 1800; i++) r.logits[i] = i % 100 == 99 ? 5.0f : -(float)(i % 50);
@@ -148,28 +126,66 @@ static void equal_logits(void **state) {
   close_rows(&r);
 }
 
+/* What no bound on the largest of some elements tells apart: the best stand together, or all are equal but a few. */
+static void logits_together(void **state) {
+  (void)state;
+  static const Sizes sizes[] = {{3, 20001, 8192, 16, 512}, {2, 20002, 2048, 200, 128}};
+  for (size_t s = 0; s < 2; s++) {
+    Rows r = open_rows(sizes[s]);
+    const uint32_t count = r.sizes.rows * r.sizes.width, half = r.sizes.width / 2;
+    for (uint32_t i = 0; i < count; i++) r.logits[i] = (float)(i % r.sizes.width);
+    check_rows(&r);
+    for (uint32_t i = 0; i < count; i++) r.logits[i] = -(float)(i % r.sizes.width);
+    check_rows(&r);
+    for (uint32_t i = 0; i < count; i++) r.logits[i] = 1.0f;
+    check_rows(&r);
+    for (uint32_t row = 0; row < r.sizes.rows; row++) {
+      r.logits[row * r.sizes.width + half] = 2.0f;
+      r.logits[row * r.sizes.width + half + 7] = INFINITY;
+    }
+    check_rows(&r);
+    for (uint32_t i = 0; i < count; i++) r.logits[i] = i % r.sizes.width % 512 < 8 ? 3.0f : -INFINITY;
+    check_rows(&r);
+    close_rows(&r);
+  }
+}
+
 static void subnormal_logits_differ(void **state) {
   (void)state;
-  Rows r = open_rows((Sizes){1, 600, 200, 9});
+  Rows r = open_rows((Sizes){1, 600, 200, 9, 256});
   for (size_t i = 0; i < 600; i++) r.logits[i] = (float)(i % 100) * 0x1p-149f - 0x1p-143f;
   check_rows(&r);
   close_rows(&r);
 }
 
+/* A row is the same whatever rows follow, and wherever it begins. */
+static void rows_alone(void **state) {
+  (void)state;
+  Rows all = open_rows((Sizes){5, 3001, 2048, 17, 128}), one = open_rows((Sizes){1, 3001, 2048, 17, 128});
+  draw_logits(&all, "alone", true);
+  find_top(&all);
+  for (size_t row = 0; row < 5; row++) {
+    memcpy(one.logits, all.logits + row * 3001, sizeof(float) * 3001);
+    find_top(&one);
+    assert_memory_equal(one.best, all.best + row * 34, 34 * 4);
+  }
+  close_rows(&all);
+  close_rows(&one);
+}
+
 static void nan_is_flagged(void **state) {
   (void)state;
-  Rows r = open_rows((Sizes){2, 1000, 400, 4});
-  const size_t places[] = {0, 399, 400, 999, 1999};
+  Rows r = open_rows((Sizes){2, 1001, 400, 4, 128});
+  const size_t places[] = {0, 399, 400, 1000, 1001, 2001};
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
     draw_logits(&r, "nan", false);
     r.logits[places[i]] = i % 2 ? NAN : -NAN;
-    r.flags = i == 2 ? 4 : 0;
+    r.flags[0] = i == 2 ? 4 : 0;
     find_top(&r);
-    assert_int_equal(r.flags, i == 2 ? 5 : 1);
-    merge(&r);
+    assert_int_equal(r.flags[0], i == 2 ? 5 : 1);
     for (size_t best = 0; best < 8; best++) {
-      assert_in_range(r.best_tokens[best], 0, 999);
-      assert_false(isnan(r.best_values[best]));
+      assert_in_range(r.best[2 * best + 1], 0, 1000);
+      assert_true((r.best[2 * best] & 0x7fffffff) <= 0x7f800000);
     }
   }
   close_rows(&r);
@@ -177,10 +193,9 @@ static void nan_is_flagged(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(drawn_logits),
-      cmocka_unit_test(equal_logits),
-      cmocka_unit_test(subnormal_logits_differ),
-      cmocka_unit_test(nan_is_flagged),
+      cmocka_unit_test(drawn_logits),    cmocka_unit_test(equal_logits),
+      cmocka_unit_test(logits_together), cmocka_unit_test(subnormal_logits_differ),
+      cmocka_unit_test(rows_alone),      cmocka_unit_test(nan_is_flagged),
   };
   test_kernels_open(&kernels);
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,12 +4,10 @@
 
 #include "kernel.h"
 
-enum {
-  EMULATED_FIRST = VULKAN_KERNEL_COOP_F16,
-  EMULATED_COUNT = VULKAN_KERNEL_COOP_Q4_DIRECT + 1 - EMULATED_FIRST,
-  EMULATED_SHARED_BYTES = 4096 /* what they take of shared memory beyond vulkan_coop_shared, at most */
-};
+/* What they take of shared memory beyond vulkan_units_shared, for each thread. */
+enum { EMULATED_SHARED_BYTES = 24 };
 
-extern const VulkanModule vulkan_emulated[EMULATED_COUNT]; /* in the order of VULKAN_KERNELS, from EMULATED_FIRST on */
+/* Puts them in the place of the backend's own. */
+void vulkan_emulate(VulkanModule modules[VULKAN_KERNEL_COUNT]);
 
 #endif

@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "emulated_device.h"
 #include "held.h"
-#include "units.h"
 
 enum { HOST_NONE, HOST_STALE_H, HOST_STALE_VISIBLE, HOST_LATE_ROW, HOST_PLANTS };
 
@@ -63,7 +63,7 @@ static DflashStatus choose(const char *name, DflashError *error) {
 
 static DflashStatus emulate(const char *value, DflashError *error) {
   if (vulkan_units_emulate(value, __wrap_vulkan_modules)) return DFLASH_OK;
-  return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "vulkan: units '%s', expected shared or direct", value);
+  return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "vulkan: units '%s', expected emulated", value);
 }
 
 DflashStatus __wrap_vulkan_options_read(const DflashModelDesc *desc, VulkanOptions *options, DflashError *error) {

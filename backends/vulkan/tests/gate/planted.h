@@ -1,5 +1,5 @@
 /* Faults planted in the backend: option plant=NAME chooses one, plant=none is the backend as it is.
- * Option units has matrix units emulated (units.h). */
+ * Option units has matrix units emulated (emulated_device.h). */
 #ifndef DFLASH_VULKAN_TESTS_PLANTED_H
 #define DFLASH_VULKAN_TESTS_PLANTED_H
 

@@ -3,19 +3,20 @@
 
 # ---- norms and rows
 plant(norm-barrier NORM "norm" row.glsl
-[[  thread_sums[thread] = value;
-  barrier();]]
-[[  thread_sums[thread] = value;]])
-plant(norm-columns NORM "norm" row.glsl [[SIDE; i++) sum += column_sums]] [[SIDE - 1; i++) sum += column_sums]])
-plant(conv-taps CONV "conv" conv.comp
-  [[base[channel] +]] [[base[(push.taps - 1 - tap) * push.width + i] +]])
-plant(out-side OUT "out" out.comp [[side_tap = push.taps + tap]] [[side_tap = tap]])
-plant(act-operands ACT "act" act.comp [[silu_times(gate[i], up[i])]] [[silu_times(up[i], gate[i])]])
+[[  barrier();
+  vec4 sum = lanes[0];]]
+[[  vec4 sum = lanes[0];]])
+plant(norm-columns NORM "norm" row.glsl [[LANES / 4; i++) sum += lanes]] [[LANES / 4 - 1; i++) sum += lanes]])
+plant(conv-taps CONV "conv" convolution.glsl
+  [[load_base(side_tap * pieces + piece)]] [[load_base((SIDE * TAPS + TAPS - 1 - tap) * pieces + piece)]])
+plant(out-side OUT "out" convolution.glsl [[side_tap = SIDE * TAPS + tap]] [[side_tap = tap]])
+plant(act-operands ACT "act" act.comp [[g = load_gate(first + piece), u = load_up(first + piece)]]
+  [[u = load_gate(first + piece), g = load_up(first + piece)]])
 plant(heads-pairs HEADS "heads" heads.comp
-[[    y[to + i] = low;
-    y[to + half_dim + i] = high;]]
-[[    y[to + 2 * i] = low;
-    y[to + 2 * i + 1] = high;]])
+[[        y[to + i] = halves.x;
+        y[to + half_dim + i] = halves.y;]]
+[[        y[to + 2 * i] = halves.x;
+        y[to + 2 * i + 1] = halves.y;]])
 plant(rotation-turns ROTATION "rotation" rotation.comp [[cosine_sine(angle)]]
   [[cosine_sine(angle - 6.28318531 * floor(angle * 0.159154943))]])
 
@@ -56,27 +57,47 @@ plant(half-bits HALF_Q8 "matrix WEIGHTS_Q8 HALF" half.glsl
   [[(bits + 0xfff + (bits >> 13 & 1)) & 0xffffe000]] [[bits & 0xffff0000]])
 
 # ---- matrices on matrix units, which are emulated
-plant(units-parts COOP_Q4 "coop EMULATED WEIGHTS_Q4" coop.comp [[fma(value, 1.0 / 2048,]] [[fma(value, 0.0,]])
+plant(units-parts UNITS_Q4 "units EMULATED WEIGHTS_Q4" units.comp
+  [=[fma(c[t][SUMS_OF_GROUP - 1][n], 1.0 / 2048, value)]=] [=[fma(c[t][SUMS_OF_GROUP - 1][n], 0.0, value)]=])
+plant(units-codes UNITS_Q4 "units EMULATED WEIGHTS_Q4" units.comp
+  [=[rungs[ladder_at(code >> 8 & 31)]]=] [=[rungs[ladder_at(code & 31)]]=])
+plant(units-splits UNITS_Q4 "units EMULATED WEIGHTS_Q4" units.comp
+  [[split < push.splits;]] [[split < push.splits - 1;]])
+plant(prepare-field PREPARE "prepare" prepare.comp
+  [[value = value * columns[inside];]] [[value = value * columns[0];]])
+plant(prepare-group PREPARE "prepare" prepare.glsl
+  [[most = max(most, group_area[thread / 16 * 4 + i]);]] [[most = group_area[thread / 16 * 4 + i];]])
+plant(prepare-halves PREPARE "prepare" prepare.glsl
+  [[return roundEven(scaled);]] [[return sign(scaled) * floor(abs(scaled) + 0.5);]])
 
 # ---- attention
 plant(score-barrier ATTEND "attend" attend.comp
-[[    score_keys();
-    barrier();]]
-[[    score_keys();]])
+[[GROUPS * WEIGHT_PITCH] = scores[i];
+  }
+  barrier();]]
+[[GROUPS * WEIGHT_PITCH] = scores[i];
+  }]])
 plant(kv-head ATTEND "attend" attend.comp
   [[gl_WorkGroupID.x * rep + query % rep;]] [[query % rep * push.kv_heads + gl_WorkGroupID.x;]])
 plant(window-row ATTEND "attend" attend.comp [[: visible[1 + row];]] [[: visible[1];]])
 plant(rescale ATTEND "attend" attend.comp [[none ? 1.0 : exp_f32(largest - now);]] [[1.0;]])
-plant(empty-part MIX "mix" mix.comp
-  [[totals[thread] =]] [[totals[thread] = sum.y == 0.0 ? 1.0 :]])
+plant(empty-part ATTEND "attend" attend.comp
+  [[sum = fma(weight, each[i].y, sum);]] [[sum += each[i].y == 0.0 ? 1.0 : weight * each[i].y;]])
+plant(joint-lost ATTEND "attend" attend.comp [[Joint(0u, JOINED, joints)]] [[Joint(0u, JOINED, joints - 1)]])
+plant(counter-kept ATTEND "attend" attend.comp [[    if (is_last) arrived[at] = 0;]] [[]])
 
 # ---- tokens
-plant(equal-lost TOP_MERGE "top_merge" top_merge.comp
-[[    if (best != NOTHING && best == own) {]]
-[[    if (best.x == own.x && best.y / 4096 != own.y / 4096) offers[gl_LocalInvocationID.x] = own = NOTHING;
-    if (best != NOTHING && best == own) {]])
-plant(ties-higher TOP "top" best.glsl [[a.x == b.x && a.y < b.y]] [[a.x == b.x && a.y > b.y && b.x != 0u]])
+plant(equal-lost TOP "top" top.comp
+[[    bits[turn] = entry.x;]]
+[[    bits[turn] = entry.x;
+    for (uint i = 0; i < push.top; i++)
+      if (entry.y >= push.chunk && entry.x == entries[first + i].x) bits[turn] = ABSENT;]])
+plant(ties-higher TOP "top" top.comp [[better(found[other], found[i])]]
+  [[found[other].x == found[i].x ? found[other].y > found[i].y : better(found[other], found[i])]])
+plant(last-row TOP "top" top.comp [[comes_last(FIRST_COUNTER + row,]] [[comes_last(FIRST_COUNTER,]])
 plant(gather-row GATHER "gather" gather.comp [[(row - 1u) * push.top]] [[row * push.top]])
-plant(rank-tail PAIRS "pairs" pairs.comp [[i < push.rank; i += LANES]] [[i < push.rank / LANES * LANES; i += LANES]])
-plant(pairs-row CHOOSE "choose" choose.comp
-  [[pairs[(row * push.top + before)]] [[pairs[((row > 1u ? row - 1u : row) * push.top + before)]])
+plant(before-row PAIRS "pairs" pairs.comp [=[best[(row - 1u) * push.top + p]]=] [=[best[row * push.top + p]]=])
+plant(rank-tail PAIRS "pairs" pairs.comp
+  [[column < push.rank; column += LANES]] [[column < push.rank / PIECE * PIECE; column += LANES]])
+plant(pairs-row PAIRS "pairs" pairs.comp
+  [[pairs[((first + row) * push.top]] [[pairs[((first + row > 1u ? first + row - 1u : first + row) * push.top]])

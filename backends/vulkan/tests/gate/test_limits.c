@@ -52,7 +52,7 @@ static void test_declines(void **state) {
       {TINY, "allocation:64K", "", "captured stages: 109568 bytes|at most 65536"},
       {TINY, "shared:8K", "", "bytes of shared memory: 8192; at least 16384 are needed"},
       {TINY, "threads:128", "", "threads of a workgroup: 128; at least 256 are needed"},
-      {TINY, "groups:3", "", "heads: 4 workgroups|as assumed takes 3 at most"},
+      {TINY, "groups:3", "", "heads + kv_heads: 6 workgroups|as assumed takes 3 at most"},
       {TINY, "memory:64K", "", "as assumed has 65536"},
       {LONG, "dot:0", "--option dot=on --profile i8", "option dot is on|as assumed has no integer dot product"},
       {LONG, "binding:16K", "", "600 context rows of layer 0|room for 512|4 splits of attention|binding of 16384"},

@@ -14,6 +14,7 @@ enum { NO_LAYER = -1 };
 #define TINY GATE_FILE("tiny-f32.h5")
 #define ODD GATE_FILE("odd-groups.h5")
 #define EMPTY GATE_FILE("kernel4-empty.h5")
+#define ON_UNITS "matrix=cooperative --option units=emulated"
 
 static const Row rows[] = {
     /* barriers of a workgroup */
@@ -42,27 +43,36 @@ static const Row rows[] = {
     {"half-away", "halves.h5", "i8", "context.k_proj", 0, NULL, NULL},
     {"half-scale", ODD, "f16", "context.k_proj", 0, NULL, NULL},
     {"half-bits", ODD, "f16", "context.fc", NO_LAYER, NULL, NULL},
-    {"units-parts", ODD, "exact", "context.k_proj", 0, "matrix=cooperative --option units=shared", NULL},
+    {"units-parts", ODD, "exact", "context.k_proj", 0, ON_UNITS, NULL},
+    {"units-codes", ODD, "exact", "context.k_proj", 0, ON_UNITS, NULL},
+    {"units-splits", "wide.h5", "exact", "mlp.down", 0, ON_UNITS, NULL},
+    {"prepare-field", ODD, "exact", "context.fc", NO_LAYER, ON_UNITS, NULL},
+    {"prepare-group", ODD, "exact", "mlp.gate", 0, ON_UNITS, NULL},
+    {"prepare-halves", "halves.h5", "i8", "context.k_proj", 0, ON_UNITS, NULL},
     /* attention */
     {"kv-head", TINY, "exact", "attn.mix", 0, NULL, NULL},
     {"window-row", TINY, "exact", "attn.mix", 1, NULL, NULL},
-    {"rescale", "context-300.h5", "exact", "attn.mix", 0, NULL, NULL},
+    {"rescale", "context-300.h5", "exact", "attn.mix", 0, "splits=1", NULL},
     {"empty-part", EMPTY, "exact", "attn.mix", 0, NULL, NULL},
+    {"joint-lost", "context-300.h5", "exact", "attn.mix", 0, "splits=63", NULL},
+    {"counter-kept", TINY, "exact", "attn.mix", 1, NULL, NULL},
     /* tokens */
-    {"equal-lost", "ties-wide.h5", "exact", "select", NO_LAYER, NULL, NULL},
+    {"equal-lost", "ties-wide.h5", "exact", "select", NO_LAYER, "assume=threads:256", NULL},
     {"ties-higher", "ties.h5", "exact", "select", NO_LAYER, NULL, NULL},
-    {"gather-row", TINY, "exact", "select", NO_LAYER, NULL, NULL},
+    {"last-row", TINY, "exact", "select", NO_LAYER, NULL, NULL},
+    {"gather-row", ODD, "exact", "select", NO_LAYER, "assume=binding:12K", NULL},
+    {"before-row", TINY, "exact", "select", NO_LAYER, NULL, NULL},
     {"rank-tail", ODD, "exact", "select", NO_LAYER, NULL, NULL},
     {"pairs-row", TINY, "exact", "select", NO_LAYER, NULL, NULL},
     /* the host: barriers between steps, inputs of the block before, rows of the context */
     {"none", TINY, "exact", "block", NO_LAYER, "skip-barrier=1", "SYNC-HAZARD"},
-    {"none", TINY, "exact", "block", NO_LAYER, "skip-barrier=50", "SYNC-HAZARD"},
+    {"none", TINY, "exact", "block", NO_LAYER, "skip-barrier=30", "SYNC-HAZARD"},
     {"stale-h", TINY, "exact", "rounds", NO_LAYER, NULL, NULL},
     {"stale-visible", TINY, "exact", "rounds", NO_LAYER, NULL, NULL},
     {"late-row", "context-300.h5", "exact", "rewind", NO_LAYER, NULL, NULL},
 };
 
-enum { ROWS = sizeof rows / sizeof rows[0], SHADER_PLANTS = 33, HOST_PLANTS = 3 };
+enum { ROWS = sizeof rows / sizeof rows[0], SHADER_PLANTS = 42, HOST_PLANTS = 3 };
 
 static Program verify(const Row *row, const char *plant, const char *option) {
   return program("verify %s -q --backend vulkan-planted --profile %s --option validation=on --option plant=%s%s%s "
@@ -139,6 +149,9 @@ static int setup(void **state) {
   gate_make(
       "--preset tiny --set layers=1 --set vocab=5041 --set mask_token=5040 --set selector_top=180 --set hidden=32 "
       "--set head_dim=8 --storage f16 --case ties -o ties-wide.h5");
+  /* wide enough for columns to be split among workgroups */
+  gate_make("--preset tiny --set layers=1 --set hidden=64 --set intermediate=1664 --set head_dim=16 --storage sidecar "
+            "--case main -o wide.h5");
   /* a row of context.norm that the backend puts half way between two codes */
   gate_make("--preset tiny --set heads=4 --set kv_heads=1 --set head_dim=8 --set layers=1 --set intermediate=32 "
             "--set selector_rank=4 --storage sidecar --context 2000 --seed 6 --case main -o halves.h5");

@@ -1,14 +1,14 @@
-/* Whole blocks with their products on matrix units, which are emulated: every profile, both ways to the units, with the
- * validation layers listening. */
+/* Whole blocks with their products on matrix units, which are emulated: every profile, with the validation
+ * layers listening. */
 #include "gate.h"
 
 #define VERIFY                                                    \
   "verify %s -q --backend vulkan-planted --option validation=on " \
-  "--option matrix=cooperative --option units=%s --profile %s --json units.json"
+  "--option matrix=cooperative --option units=emulated --profile %s --json units.json"
 
-static void verify(const char *golden, const char *units, const char *profile) {
+static void verify(const char *golden, const char *profile) {
   remove("units.json");
-  expect_run(0, VERIFY, golden, units, profile);
+  expect_run(0, VERIFY, golden, profile);
   cJSON *records = read_records("units.json");
   assert_true(count_records(records, "case") == 1 && count_records(records, "verdict") > 50);
   cJSON_Delete(records);
@@ -16,20 +16,20 @@ static void verify(const char *golden, const char *units, const char *profile) {
 
 static void test_exact(void **state) {
   (void)state;
-  verify(GATE_FILE("sidecar-rewind.h5"), "direct", "exact");
-  verify(GATE_FILE("odd-groups.h5"), "shared", "exact");
+  verify(GATE_FILE("sidecar-rewind.h5"), "exact");
+  verify(GATE_FILE("odd-groups.h5"), "exact");
 }
 
 static void test_f16(void **state) {
   (void)state;
-  verify(GATE_FILE("sidecar-rewind.h5"), "shared", "f16");
-  verify(GATE_FILE("odd-groups.h5"), "direct", "f16");
+  verify(GATE_FILE("sidecar-rewind.h5"), "f16");
+  verify(GATE_FILE("odd-groups.h5"), "f16");
 }
 
 static void test_i8(void **state) {
   (void)state;
-  verify(GATE_FILE("sidecar-rewind.h5"), "direct", "i8");
-  verify(GATE_FILE("odd-groups.h5"), "shared", "i8");
+  verify(GATE_FILE("sidecar-rewind.h5"), "i8");
+  verify(GATE_FILE("odd-groups.h5"), "i8");
 }
 
 /* Wide enough for columns to be split among workgroups; every stage and law. */
@@ -37,7 +37,7 @@ static void test_splits(void **state) {
   (void)state;
   gate_make("--preset tiny --set layers=1 --set hidden=64 --set intermediate=1152 --set head_dim=16 --storage sidecar "
             "--case main -o wide.h5");
-  verify("wide.h5", "shared", "f16");
+  verify("wide.h5", "f16");
 }
 
 int main(void) {
