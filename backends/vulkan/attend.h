@@ -4,16 +4,16 @@
 
 #include "model.h"
 
-/* The numbers of the kernel's constants and of a tile's counters (kernel.h). */
-enum { VULKAN_ATTEND_CONSTANTS = 4, VULKAN_ATTEND_COUNTERS = 14 };
+/* The number of the kernel's constants (kernel.h). */
+enum { VULKAN_ATTEND_CONSTANTS = 4 };
 
 /* Constants of the kernel `attend` for blocks of `rows` rows. */
 void vulkan_attend_constants(const DflashModel *model, int64_t rows, uint32_t constants[VULKAN_ATTEND_CONSTANTS]);
+/* Constant 0 of the kernel `mix`. */
+uint32_t vulkan_mix_threads(const VulkanTraits *traits);
 /* Tiles of queries in such a block. */
 uint32_t vulkan_attend_tiles(const DflashModel *model, int64_t rows);
 /* Parts, at most, in which `rows` rows of a context are seen where `splits` share them; one where there are none. */
 uint32_t vulkan_attend_parts(int64_t rows, uint32_t splits);
-/* Counters of the largest block. */
-int64_t vulkan_attend_counters(const DflashModel *model);
 
 #endif

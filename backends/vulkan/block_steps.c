@@ -26,11 +26,6 @@ static VulkanRange piece(VulkanRange range, uint64_t offset, uint64_t bytes) {
   return (VulkanRange){range.buffer, range.offset + offset, bytes};
 }
 
-/* From the first range's begin to the second's end. */
-static VulkanRange joined(VulkanRange first, VulkanRange second) {
-  return (VulkanRange){first.buffer, first.offset, second.offset + second.bytes - first.offset};
-}
-
 static void kernel(Build *b, int id, const uint32_t *constants, uint32_t count, VulkanDispatch dispatch) {
   if (!b->status) b->status = vulkan_steps_kernel(b->model, b->steps, id, constants, count, &dispatch, b->error);
 }
@@ -183,14 +178,25 @@ static void attend(Build *b, int64_t layer, const Segment *segment, uint32_t fir
       t->v_proj,
       piece(t->visible, (uint64_t)layer * b->s->input.visible_stride, (uint64_t)(rows + 1) * 4),
       t->sums,
-      t->mixes,
-      t->counters,
-      t->mix};
+      t->mixes};
   const bool last = first + segment->parts + 1 == parts;
   kernel(b, VULKAN_KERNEL_ATTEND, constants, VULKAN_ATTEND_CONSTANTS,
          (VulkanDispatch){.ranges = ranges,
                           .push = &push,
                           .groups = {push.kv_heads, segment->parts + last, vulkan_attend_tiles(b->model, rows)},
+                          .stage = DFLASH_STAGE_ATTN_MIX,
+                          .layer = (int32_t)layer});
+}
+
+static void mix(Build *b, int64_t layer, uint32_t parts) {
+  const DflashGeometry *g = b->g;
+  const VulkanScratch *t = b->t;
+  const uint32_t threads = vulkan_mix_threads(&b->model->device.traits);
+  const MixPush push = {(uint32_t)b->plan->rows, (uint32_t)g->heads, (uint32_t)g->head_dim, parts};
+  kernel(b, VULKAN_KERNEL_MIX, &threads, 1,
+         (VulkanDispatch){.ranges = (const VulkanRange[]){t->sums, t->mixes, t->mix},
+                          .push = &push,
+                          .groups = {push.heads, push.rows, 1},
                           .stage = DFLASH_STAGE_ATTN_MIX,
                           .layer = (int32_t)layer});
 }
@@ -205,6 +211,7 @@ static void attention(Build *b, int64_t layer) {
     attend(b, layer, &segment, first, parts);
     first += segment.parts;
   }
+  mix(b, layer, parts);
   keep(b, DFLASH_STAGE_ATTN_MIX, layer, b->t->mix);
 }
 
@@ -256,7 +263,7 @@ static void begin(Build *b) {
   const uint64_t words = t->anchor.offset + t->anchor.bytes, h_bytes = (uint64_t)(b->plan->rows * g->hidden) * 4;
   const VulkanRange all = vulkan_buffer_range(&b->s->device_scratch, 0, b->s->device_scratch.bytes);
   vulkan_steps_copy(b->steps, vulkan_buffer_range(&b->s->upload, 0, words), piece(all, 0, words));
-  vulkan_steps_fill(b->steps, joined(t->flags, t->counters), 0);
+  vulkan_steps_fill(b->steps, t->flags, 0);
   const NormPush norm = {(uint32_t)g->hidden, 1 / (float)g->hidden, (float)g->eps};
   KERNEL(b, ENTER, DFLASH_STAGE_ATTN_NORM, 0, &norm, rows, 1,
          vulkan_buffer_range(&b->s->upload, b->s->input.h, h_bytes), b->model->layers[0].input_norm, t->norm, t->h);

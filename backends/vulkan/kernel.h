@@ -35,16 +35,17 @@ enum { VULKAN_MAX_BINDINGS = 10, VULKAN_MAX_CONSTANTS = 7, VULKAN_PUSH_BYTES = 6
  * attend: 0 q [rows][heads][head_dim]; 1 context K [len][kv_heads][head_dim]; 2 context V; 3 own K
  * [rows][kv_heads][head_dim]; 4 own V; 5 visible uint[1 + rows]: end, then each row's begin, as rows of K; none is
  * smaller than the one before, and none exceeds end; 6 sums float[parts][rows * heads][2]: largest score, sum of exp
- * (an empty part: -inf, 0); 7 mixes float[parts][rows * heads][head_dim], not divided by the sum; of parts that were
- * joined already, the first has what all of them come to, there and in 6; 8 counters
- * uint[tiles][kv_heads][VULKAN_ATTEND_COUNTERS], 0 before and after; 9 y [rows][heads][head_dim]. Constants: 0
- * head_dim; 1 queries a workgroup takes: 8, 16 or 32; 2 buffers: 1 or 2; 3 threads: 8 a query. Groups: kv_heads, parts,
- * tiles = ceil(rows * heads / kv_heads / queries). Query index within a kv head: row * rep + head % rep.
+ * (an empty part: -inf, 0); 7 mixes float[parts][rows * heads][head_dim], not divided by the sum. Constants: 0
+ * head_dim; 1 queries a workgroup takes: 8, 16 or 32; 2 queries in shared memory at a time: 1, 2 or 4; 3 threads: 128
+ * or 256, 8 a query or more. Groups: kv_heads, parts, tiles = ceil(rows * heads / kv_heads / queries). Query index
+ * within a kv head: row * rep + head % rep.
  *
  * Context part s sees K rows [b + s n, b + (s + 1) n) below end, b the smallest begin, n = ceil((end - b) / splits)
- * rounded up to 32, at least 64: as many parts are needed as that makes, and no more than splits. The last part is the
+ * rounded up to 64, at least 64: as many parts are needed as that makes, and no more than splits. The last part is the
  * block's own. A longer context takes a dispatch for each segment: its rows are bound, begin and end cut to them, its
  * parts go to part_first on; the last one adds the block's own.
+ *
+ * mix: 0 sums; 1 mixes; 2 y [rows][heads][head_dim]. Constant 0: threads, 128 or 256. Groups: heads, rows.
  *
  * read: 0 words uvec4[]; 1 sums uint[groups]; push count =
  * uvec4s in all; 256 threads, any number of groups multiply: 0 sums float[groups * 256]; push count = rounds of 64
@@ -104,7 +105,8 @@ enum { VULKAN_MAX_BINDINGS = 10, VULKAN_MAX_CONSTANTS = 7, VULKAN_PUSH_BYTES = 6
   X(ACT, act, 3, 1u << 2, ActPush)                        \
   X(HEADS, heads, 7, 1u << 3 | 1u << 6, HeadsPush)        \
   X(ROTATION, rotation, 3, 1u << 2, RotationPush)         \
-  X(ATTEND, attend, 10, 15u << 6, AttendPush)             \
+  X(ATTEND, attend, 8, 3u << 6, AttendPush)               \
+  X(MIX, mix, 3, 1u << 2, MixPush)                        \
   X(TOP, top, 4, 7u << 1, TopPush)                        \
   X(GATHER, gather, 4, 1u << 3, GatherPush)               \
   X(PAIRS, pairs, 8, 7u << 5, PairsPush)                  \

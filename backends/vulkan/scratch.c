@@ -1,7 +1,6 @@
 /* Scratch of a sequence: one buffer in device memory, one that the host writes, one that it reads. */
 #include <string.h>
 
-#include "attend.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "select.h"
@@ -89,7 +88,6 @@ static DflashStatus place_values(DflashSequence *s, uint64_t *bytes, DflashError
       {&t->top_entries, "top_entries", {drafts, chunks, g->selector_top, 2}},
       {&t->best, "best", {drafts, g->selector_top, 2}},
       {&t->flags, "flags", {2 + drafts}},
-      {&t->counters, "counters", {vulkan_attend_counters(s->model)}},
       {&t->predecessors, "predecessors", {drafts, g->selector_top, g->selector_rank}},
       {&t->successors, "successors", {drafts, g->selector_top, g->selector_rank}},
       {&t->pairs, "pairs", {drafts, g->selector_top, g->selector_top + 1}},

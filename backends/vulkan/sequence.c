@@ -3,13 +3,14 @@
 #include <stdlib.h>
 
 #include "abi.h"
+#include "attend.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "settle.h"
 #include "units.h"
 
 /* Workgroups of attention wanted on a device that runs them side by side; a processor gains nothing from many. */
-enum { ATTEND_GROUPS = 128, MOST_SPLITS = VULKAN_MAX_PARTS - 1, SPLITS_ON_CPU = 4 };
+enum { ATTEND_GROUPS = 512, MOST_SPLITS = VULKAN_MAX_PARTS - 1, SPLITS_ON_CPU = 4 };
 
 /* No more than a binding shows the sums of, those of the block itself included. */
 static uint32_t choose_splits(const DflashModel *model) {
@@ -17,7 +18,7 @@ static uint32_t choose_splits(const DflashModel *model) {
   const VulkanTraits *t = &model->device.traits;
   if (model->options.splits > 0) return model->options.splits;
   const int64_t shown = (int64_t)(t->max_binding / 4) / (g->block * g->heads * g->head_dim) - 1;
-  int64_t splits = t->is_cpu ? SPLITS_ON_CPU : ATTEND_GROUPS / g->kv_heads;
+  int64_t splits = t->is_cpu ? SPLITS_ON_CPU : ATTEND_GROUPS / (g->kv_heads * vulkan_attend_tiles(model, g->block));
   if (splits > MOST_SPLITS) splits = MOST_SPLITS;
   if (splits > shown) splits = shown;
   return splits < 1 ? 1 : (uint32_t)splits;

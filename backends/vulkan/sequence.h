@@ -35,7 +35,7 @@ typedef struct VulkanScratch {
   VulkanRange fragments, factors;       /* of products on matrix units: units.h */
   VulkanRange found[VULKAN_AT_ONCE];    /* the same, of each of the products of one x */
   VulkanRange top_entries, best;        /* kernel.h, top */
-  VulkanRange flags, counters;          /* neighbours: zeroed together before each block; counters: of attention */
+  VulkanRange flags;                    /* zeroed before each block */
   VulkanRange predecessors, successors; /* of codebooks in several parts */
   VulkanRange pairs, result;            /* kernel.h, pairs */
 } VulkanScratch;

@@ -1,10 +1,9 @@
-/* Attention of a tile of queries to one part of the keys, with the softmax taken as keys come, and the sum of the
- * parts. A workgroup is one kv head, one part, one tile. A step scores 128 keys, subtracts the largest score so far,
- * scales to it what was summed before, and adds the keys' values. The workgroup that is the last to leave its part
- * joins the parts, in an order that does not depend on who was last. Values of keys that a query does not see are never
- * multiplied by 0: they may be NaN. What a query gets follows from head_dim and from where steps begin, not from the
- * tile, nor from how chunks are stored: a block cut to fewer rows gives the same bits. docs/vulkan-attention.md says
- * why it is built so. */
+/* Attention of a tile of queries to one part of the keys, with the softmax taken as keys come. A workgroup is one kv
+ * head, one part, one tile; mix.comp adds the parts up. A step takes 64 keys: all loads of K, V and q are issued before
+ * any of them is waited for, straight into the registers that use them. It scores the keys, subtracts the largest score
+ * so far, scales to it what was summed before, and adds the keys' values. Values of keys that a query does not see are
+ * never multiplied: they may be NaN. What a query gets follows from head_dim and from where steps begin, not from the
+ * tile: a block cut to fewer rows gives the same bits. docs/vulkan-attention.md says why it is built so. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -12,10 +11,10 @@
 #include "push.h"
 #include "numbers.glsl"
 
-layout(local_size_x_id = 3) in; /* THREADS */
+layout(local_size_x = 256, local_size_x_id = 3) in;
 layout(constant_id = 0) const uint HEAD_DIM = 128;
-layout(constant_id = 1) const uint QUERIES = 32; /* 8, 16 or 32 */
-layout(constant_id = 2) const uint BUFFERS = 2;  /* chunks of K or V in shared memory: 1 or 2 */
+layout(constant_id = 1) const uint QUERIES = 32; /* of a tile: 8, 16 or 32, an eighth of the threads at most */
+layout(constant_id = 2) const uint BATCH = 4;    /* queries whose sums lie in shared memory at a time: 1, 2 or 4 */
 
 /* Rows are read in pieces of four numbers where they are aligned so, else of two. */
 layout(set = 0, binding = 0, std430) readonly buffer Query2 { vec2 q2[]; };
@@ -29,47 +28,46 @@ layout(set = 0, binding = 3, std430) readonly buffer OwnKeys4 { vec4 own_k4[]; }
 layout(set = 0, binding = 4, std430) readonly buffer OwnValues2 { vec2 own_v2[]; };
 layout(set = 0, binding = 4, std430) readonly buffer OwnValues4 { vec4 own_v4[]; };
 layout(set = 0, binding = 5, std430) readonly buffer Visible { uint visible[]; };
-layout(set = 0, binding = 6, std430) coherent buffer Sums { vec2 sums[]; };
-layout(set = 0, binding = 7, std430) coherent buffer Mixes2 { vec2 mixes2[]; };
-layout(set = 0, binding = 7, std430) coherent buffer Mixes4 { vec4 mixes4[]; };
-layout(set = 0, binding = 8, std430) coherent buffer Counters { uint arrived[]; };
-layout(set = 0, binding = 9, std430) writeonly buffer Out2 { vec2 y2[]; };
-layout(set = 0, binding = 9, std430) writeonly buffer Out4 { vec4 y4[]; };
+layout(set = 0, binding = 6, std430) writeonly buffer Sums { vec2 sums[]; };
+layout(set = 0, binding = 7, std430) writeonly buffer Mixes { vec2 mixes[]; };
 
-const uint THREADS = 8 * QUERIES;
-const uint PIECES = (HEAD_DIM + 3) / 4; /* of four numbers, in a head */
-const uint KEYS = 128;                  /* of a step; a quad of them is four keys that lie 8 apart in a strip of 32 */
-const uint STRIP = 32;
+const uint THREADS = gl_WorkGroupSize.x; /* 128 or 256 */
+const uint HALVES = HEAD_DIM / 2;        /* pairs of numbers in a head */
+const uint PIECES = (HEAD_DIM + 3) / 4;  /* of four numbers */
+const uint KEYS = 64;                    /* of a step */
+const uint BATCHES = QUERIES / BATCH;
+/* A key's dimensions are shared by SLICES threads: slice s has the pieces s, s + SLICES, ... A thread has KEY_TURNS
+ * keys. */
+const uint SLICES = 8;
+const uint SLICE_PIECES = (PIECES + SLICES - 1) / SLICES;
+const uint KEY_TURNS = KEYS * SLICES / THREADS;
+const uint QUERY_PITCH = SLICES * SLICE_PIECES;
+const uint QUERY_TURNS = (QUERIES * QUERY_PITCH + THREADS - 1) / THREADS;
+/* Of V, a thread has one piece in every LANES of a row, of GROUP keys that follow each other. */
+const uint LANES = 32;
+const uint GROUP = 8;
+const uint GROUPS = KEYS / GROUP;
+const uint VALUE_TURNS = GROUPS * LANES / THREADS;
+const uint SLABS = (PIECES + LANES - 1) / LANES;
+/* Pairs of a batch's sums that a thread adds up and keeps from step to step. */
+const uint PAIRS = 2 * LANES;
+const uint OWNED = (BATCH * PAIRS + THREADS - 1) / THREADS;
+/* Shared memory that q, sums over slices and sums over groups take one after the other, two buffers of either sum. */
+const uint SCORE_PITCH = BATCH * KEYS + 4; /* slices start in other banks */
+const uint SCORES = SLICES * SCORE_PITCH / 4;
+const uint VALUES = GROUPS * BATCH * LANES;
+const uint FIRST = QUERIES * QUERY_PITCH > VALUES ? QUERIES * QUERY_PITCH : VALUES;
+const uint SECOND = 2 * SCORES > VALUES ? 2 * SCORES : VALUES;
 const uint QUADS = KEYS / 4;
-const uint LEAST_KEYS = 64; /* of a part */
-/* Queries g, g + GROUPS, ... go together: eight a thread, that meet the four keys of a quad. */
-const uint GROUPS = QUERIES / 8;
-/* Chunks in which a step's K and V go through shared memory: four pieces of all keys, whole rows of some keys. */
-const uint CHUNK = 4;
-const uint PITCH = CHUNK | 1; /* odd: neighbouring rows start in other banks */
-const uint KEY_CHUNKS = (PIECES + 4 * CHUNK - 1) / (4 * CHUNK) * 4; /* whole rounds of DEPTH, and of two buffers */
-const uint VALUE_QUADS = PIECES > 32 ? 2 : 4;
-const uint VALUE_CHUNKS = QUADS / VALUE_QUADS;
-const uint CHUNKS = KEY_CHUNKS + VALUE_CHUNKS;
-const uint AREA = KEYS * PITCH; /* of a chunk, in vec4 */
-/* Chunks whose loads are under way, and what each of them takes of a thread: 8 loads in all. */
-const uint DEPTH = GROUPS;
-const uint LOADS = 8 / DEPTH;
-const uint SIDES = PIECES > 32 ? 1 : 2; /* threads that share the sums of four dimensions; each has quads of its own */
-const uint WEIGHT_PITCH = QUADS + 2;    /* threads that write or read scores at a time meet other banks */
-const uint JOINED = 5;                  /* parts that become one, in two rounds */
-const uint MOST_JOINED = 13;            /* in the second round */
-const uint COUNTERS = MOST_JOINED + 1;  /* of a tile: one for the second round, then one for each group of the first */
-const uint LOWEST = 0xff800000u;        /* bits of minus infinity */
+const uint LOWEST = 0xff800000u; /* bits of minus infinity */
 const uint NEVER = 0xffffffffu;
 
-shared vec4 chunks[BUFFERS * AREA];             /* of K, then of V; half of the scores' sums between */
-shared vec4 queries[BUFFERS * QUERIES * PITCH]; /* chunks of q, with those of K */
-shared vec4 weights[QUERIES * WEIGHT_PITCH];    /* a quad of keys each: scores, then weights */
-shared float partial[THREADS];                  /* what eight threads found for a query */
-shared uint begins[QUERIES];                    /* the first key that a query sees */
-shared float kept[QUERIES];                     /* what its sums so far are multiplied by */
-shared bool is_last;
+shared vec4 area[FIRST + SECOND];
+shared vec4 weights[QUERIES * QUADS]; /* of four keys each: scores, then weights */
+shared float partial[8 * QUERIES];    /* what eight threads found for a query */
+shared uint begins[QUERIES];          /* the first key that a query sees */
+shared uint places[QUERIES];          /* of its sums in this part; NEVER: there is no such query */
+shared float kept[QUERIES];           /* what its sums so far are multiplied by */
 
 /* Keys first .. limit of the context, counted from its first row, or of the block itself. */
 struct Part {
@@ -77,44 +75,27 @@ struct Part {
   uint first, limit;
 };
 Part part;
-uint step_first; /* the step's first key */
-uint all_see;    /* from this key on, every query of the tile sees every key */
+uint step_first;        /* the step's first key */
+uint all_see;           /* from this key on, every query of the tile sees every key */
+bool is_first, is_last; /* of the steps that this workgroup takes */
+uint rep;               /* heads of a kv head */
+uint slice, key_lane;   /* this thread, when keys are scored: a slice of the keys key_lane + i * THREADS / SLICES */
+uint lane, group;       /* and when values are added: a piece of the keys of a group */
+float largest, total;   /* of query thread / 8: its largest score so far, and a share of its sum of exp */
 
-/* This thread's place: a group of queries, and one of 64 threads of it. Neighbouring threads differ in either, so that
- * what they read of shared memory is the same for pairs of them. */
-uint group, local;
-uint rep; /* heads of a kv head */
-/* This thread, when keys are scored: quad strip * 8 + lane, and pieces of K of one parity. */
-uint strip, lane, parity;
-/* Of query thread / 8: its largest score so far, and this thread's share of its sum of exp. */
-float largest, total;
-
-vec4 next[8], next_q[DEPTH]; /* loads under way */
-/* Pieces to be loaded, of V or of K and q: where they lie, in pairs of numbers, and whether they are there: not past
- * the part and behind a row's end. */
-bool of_values, there[LOADS], there_q;
-uint from[LOADS], from_q;
-/* find_moves */
-uint key_row, key_to, key_offset, value_rows[LOADS], value_offsets[LOADS], fetched_q;
-
-vec4 scores[8];        /* of the group's queries and four keys */
-vec4 mixed[8];         /* of the group's queries and four dimensions */
-vec4 found[4][JOINED]; /* loads of parts to be joined */
+vec4 k[KEY_TURNS * SLICE_PIECES], v[SLABS * VALUE_TURNS * GROUP];
+vec2 mixed[SLABS * BATCHES * OWNED];
 
 /* ---- places ---- */
 
+/* Neighbouring threads have the same slice of two keys: they ask shared memory for the same bytes. */
 void find_place() {
   const uint thread = gl_LocalInvocationID.x;
   rep = push.heads / push.kv_heads;
-  group = GROUPS == 1 ? 0u : thread >> 1 & 1u;
-  local = GROUPS == 1 ? thread : thread & 1u | thread >> 1 & ~1u;
-  if (GROUPS == 4) {
-    group |= local >> 1 & 2u;
-    local = local & 3u | local >> 1 & ~3u;
-  }
-  lane = local & 1u | (local & 2u) << 1 | (local & 4u) >> 1;
-  parity = local >> 3 & 1u;
-  strip = local >> 4;
+  slice = thread >> 1 & 7u;
+  key_lane = thread & 1u | thread >> 3 & ~1u;
+  lane = thread % LANES;
+  group = thread / LANES;
 }
 
 uint queries_in_all() { return push.rows * rep; }
@@ -131,7 +112,7 @@ void find_part() {
   const uint last = push.row_first + push.row_count;
   const uint begin = clamp(visible[1], push.row_first, last), end = clamp(visible[0], begin, last);
   const uint share = (end - begin + push.splits - 1) / push.splits;
-  const uint keys = max((share + STRIP - 1) / STRIP * STRIP, LEAST_KEYS);
+  const uint keys = max((share + KEYS - 1) / KEYS, 1u) * KEYS;
   const uint first = min(begin + gl_WorkGroupID.y * keys, end);
   part = Part(false, first, min(first + keys, end));
   if (part_index() + 1 == push.parts) part = Part(true, 0u, push.rows);
@@ -144,195 +125,129 @@ void find_steps() {
   all_see = part.own ? 0u : visible[1 + high];
   step_first = part.first;
   if (least > step_first) step_first += min(least - step_first, part.limit - step_first) / KEYS * KEYS;
-  if (gl_LocalInvocationID.x >= QUERIES) return;
-  const uint row = query_of(gl_LocalInvocationID.x) / rep;
-  begins[gl_LocalInvocationID.x] = row >= push.rows ? NEVER : part.own ? 0u : visible[1 + row];
+  const uint i = gl_LocalInvocationID.x, query = query_of(i), row = query / rep;
+  if (i >= QUERIES) return;
+  begins[i] = row >= push.rows ? NEVER : part.own ? 0u : visible[1 + row];
+  places[i] = row >= push.rows ? NEVER : part_index() * push.rows * push.heads + query_place(query);
 }
 
-/* ---- from memory to registers, from registers to shared memory ---- */
+/* ---- from memory to registers ---- */
 
-/* Row of K or q that the threads at, at + 1, at + 2 and at + 3 fetch. Eight threads take two rows that lie four apart,
- * and so write to all banks. */
-uint chunk_row(uint at) { return at >> 2 & ~7u | at & 4u | at >> 3 & 3u; }
+/* Pairs of a piece that are there; of others the row's last pair is read. */
+uint pair_at(uint row, uint pair) { return row * HALVES + min(pair, HALVES - 1); }
 
-/* From one row of K or V to the next, in pairs of numbers. */
-uint row_pairs() { return push.kv_heads * (HEAD_DIM / 2); }
-
-/* Where this kv head's row of a key begins. */
-uint row_at(uint key) {
-  return (part.own ? key : key - push.row_first) * row_pairs() + gl_WorkGroupID.x * (HEAD_DIM / 2);
+vec4 only_there(vec4 x, uint piece) {
+  const vec2 none = vec2(0.0);
+  return vec4(2 * piece < HALVES ? x.xy : none, 2 * piece + 1 < HALVES ? x.zw : none);
 }
 
-/* What this thread moves of each chunk is found once: its first row of K and where that goes, rows of V counted from
- * the chunk's first key, and offsets of pieces from where the first key's row begins. */
-void find_moves() {
-  const uint thread = gl_LocalInvocationID.x;
-  key_row = chunk_row(thread);
-  key_to = key_row * PITCH + thread % CHUNK;
-  key_offset = key_row * row_pairs() + 2 * (thread % CHUNK);
-  [[unroll]] for (uint i = 0; i < LOADS; i++) {
-    const uint at = i * THREADS + thread, row = at / PIECES;
-    value_rows[i] = row < 4 * VALUE_QUADS ? row / 4 + 8 * (row % 4) : NEVER;
-    value_offsets[i] = (row / 4 + 8 * (row % 4)) * row_pairs() + 2 * (at % PIECES);
+/* Piece of a row of q, K or V, a row of each head counted: zeros behind its end. The loads have no condition. */
+#define READ_PIECE(name, x2, x4)                                                                  \
+  vec4 name(uint row, uint piece) {                                                               \
+    if (HEAD_DIM % (4 * LANES) == 0) return x4[row * PIECES + piece];                             \
+    if (HEAD_DIM % 4 == 0) return only_there(x4[row * PIECES + min(piece, PIECES - 1)], piece);   \
+    return only_there(vec4(x2[pair_at(row, 2 * piece)], x2[pair_at(row, 2 * piece + 1)]), piece); \
   }
-  const uint query = query_of(key_row);
-  fetched_q = NEVER;
-  if (thread < QUERIES * CHUNK && query < queries_in_all())
-    fetched_q = query_place(query) * (HEAD_DIM / 2) + 2 * (thread % CHUNK);
+READ_PIECE(query_piece, q2, q4)
+READ_PIECE(context_key, context_k2, context_k4)
+READ_PIECE(context_value, context_v2, context_v4)
+READ_PIECE(own_key, own_k2, own_k4)
+READ_PIECE(own_value, own_v2, own_v4)
+
+/* The row of a key, or of the part's last, in what is bound. */
+uint key_row(uint key) {
+  return (min(key, part.limit - 1) - (part.own ? 0u : push.row_first)) * push.kv_heads + gl_WorkGroupID.x;
 }
 
-/* Whether the piece there is whole; else a row ends in its middle. */
-bool is_whole(uint at) { return at % (HEAD_DIM / 2) + 1 < HEAD_DIM / 2; }
+uint key_of(uint turn) { return step_first + key_lane + turn * (THREADS / SLICES); }
 
-vec4 query_piece(uint at) {
-  if (HEAD_DIM % 4 == 0) return q4[at / 2];
-  return vec4(q2[at], is_whole(at) ? q2[at + 1] : vec2(0.0));
-}
+uint value_key(uint turn) { return step_first + (group + turn * (THREADS / LANES)) * GROUP; }
 
-vec4 context_key(uint at) {
-  if (HEAD_DIM % 4 == 0) return context_k4[at / 2];
-  return vec4(context_k2[at], is_whole(at) ? context_k2[at + 1] : vec2(0.0));
-}
+#define LOAD(key_piece, value_piece)                                                     \
+  [[unroll]] for (uint turn = 0; turn < KEY_TURNS; turn++)                               \
+    [[unroll]] for (uint i = 0; i < SLICE_PIECES; i++)                                   \
+      k[turn * SLICE_PIECES + i] = key_piece(key_row(key_of(turn)), slice + i * SLICES); \
+  [[unroll]] for (uint slab = 0; slab < SLABS; slab++)                                   \
+    [[unroll]] for (uint turn = 0; turn < VALUE_TURNS; turn++)                           \
+      [[unroll]] for (uint i = 0; i < GROUP; i++)                                        \
+        v[(slab * VALUE_TURNS + turn) * GROUP + i] =                                     \
+            value_piece(key_row(value_key(turn) + i), slab * LANES + lane);
 
-vec4 context_value(uint at) {
-  if (HEAD_DIM % 4 == 0) return context_v4[at / 2];
-  return vec4(context_v2[at], is_whole(at) ? context_v2[at + 1] : vec2(0.0));
-}
-
-vec4 own_key(uint at) {
-  if (HEAD_DIM % 4 == 0) return own_k4[at / 2];
-  return vec4(own_k2[at], is_whole(at) ? own_k2[at + 1] : vec2(0.0));
-}
-
-vec4 own_value(uint at) {
-  if (HEAD_DIM % 4 == 0) return own_v4[at / 2];
-  return vec4(own_v2[at], is_whole(at) ? own_v2[at + 1] : vec2(0.0));
-}
-
-/* Where this thread's pieces of chunk n of the step lie; chunks after its last are of the next step. */
-void find_loads(uint n) {
-  const uint chunk = n < CHUNKS ? n : n - CHUNKS;
-  uint key = n < CHUNKS ? step_first : step_first + KEYS;
-  of_values = chunk >= KEY_CHUNKS;
-  if (of_values) {
-    const uint quad = (chunk - KEY_CHUNKS) * VALUE_QUADS;
-    key += quad / 8 * STRIP + quad % 8;
-    const uint left = part.limit > key ? part.limit - key : 0u;
-    [[unroll]] for (uint i = 0; i < LOADS; i++) {
-      there[i] = value_rows[i] < left;
-      from[i] = row_at(key) + value_offsets[i];
-    }
-  } else {
-    const uint left = part.limit > key ? part.limit - key : 0u, piece = chunk * CHUNK + gl_LocalInvocationID.x % CHUNK;
-    const bool inside = PIECES % (4 * CHUNK) == 0 || piece < PIECES;
-    [[unroll]] for (uint i = 0; i < LOADS; i++) {
-      there[i] = key_row + i * (THREADS / CHUNK) < left && inside;
-      from[i] = row_at(key + i * (THREADS / CHUNK)) + key_offset + 2 * chunk * CHUNK;
-    }
-    there_q = fetched_q != NEVER && inside;
-    from_q = fetched_q + 2 * chunk * CHUNK;
+/* All of a step under way at once; then q goes to shared memory. Of the step before, all threads have left the buffer
+ * that lies there: batches are even in number, and the last one is in the other. */
+void load_step() {
+  vec4 q[QUERY_TURNS];
+  [[unroll]] for (uint i = 0; i < QUERY_TURNS; i++) {
+    const uint at = i * THREADS + gl_LocalInvocationID.x, query = min(query_of(at / QUERY_PITCH), queries_in_all() - 1);
+    q[i] = query_piece(query_place(query), at % QUERY_PITCH);
   }
-}
-
-/* Starts those loads, zeros where there is nothing. No branch lies between them. */
-void load(uint slot) {
-  const uint to = slot * LOADS;
-  [[unroll]] for (uint i = 0; i < LOADS; i++) next[to + i] = vec4(0.0);
   if (part.own) {
-    [[unroll]] for (uint i = 0; i < LOADS; i++) {
-      if (!of_values && there[i]) next[to + i] = own_key(from[i]);
-      if (of_values && there[i]) next[to + i] = own_value(from[i]);
-    }
-  } else if (of_values) {
-    [[unroll]] for (uint i = 0; i < LOADS; i++)
-      if (there[i]) next[to + i] = context_value(from[i]);
+    LOAD(own_key, own_value)
   } else {
-    [[unroll]] for (uint i = 0; i < LOADS; i++)
-      if (there[i]) next[to + i] = context_key(from[i]);
+    LOAD(context_key, context_value)
   }
-  if (of_values) return;
-  next_q[slot] = vec4(0.0);
-  if (there_q) next_q[slot] = query_piece(from_q);
-}
-
-uint buffer_of(uint n) { return BUFFERS == 2 ? n & 1u : 0u; }
-
-void store(uint slot, uint n, bool keys) {
-  const uint thread = gl_LocalInvocationID.x, to = buffer_of(n) * AREA;
-  if (keys) {
-    [[unroll]] for (uint i = 0; i < LOADS; i++)
-      chunks[to + key_to + i * (THREADS / CHUNK * PITCH)] = next[slot * LOADS + i];
-    if (thread < QUERIES * CHUNK) queries[buffer_of(n) * QUERIES * PITCH + key_to] = next_q[slot];
-  } else {
-    [[unroll]] for (uint i = 0; i < LOADS; i++) chunks[to + thread + i * THREADS] = next[slot * LOADS + i];
+  [[unroll]] for (uint i = 0; i < QUERY_TURNS; i++) {
+    const uint at = i * THREADS + gl_LocalInvocationID.x;
+    if (at < QUERIES * QUERY_PITCH) area[at] = q[i];
   }
-}
-
-/* Chunk n goes to shared memory, and the one that takes its registers under way. After the step's last chunk that is
- * the next step's first. */
-void advance(uint n) {
-  find_loads(n + DEPTH);
-  const bool keys = n < KEY_CHUNKS || n == CHUNKS;
-  [[unroll]] for (uint slot = 0; slot < DEPTH; slot++)
-    if (n % DEPTH == slot) {
-      store(slot, n, keys);
-      load(slot);
-    }
+  barrier();
 }
 
 /* ---- scores ---- */
 
 /* `precise`: fused in tiles of every size or in none, so that they agree to the bit. */
+float multiply_add(float a, float b, float sum) {
+  precise const float result = fma(a, b, sum);
+  return result;
+}
 vec4 multiply_add(float a, vec4 b, vec4 sum) {
   precise const vec4 result = fma(vec4(a), b, sum);
   return result;
 }
 
-/* Adds what pieces of this thread's parity of chunk n give to the scores. */
-void score_chunk(uint n) {
-  const uint key_at = buffer_of(n) * AREA + (strip * STRIP + lane) * PITCH + parity;
-  const uint query_at = buffer_of(n) * QUERIES * PITCH + group * PITCH + parity;
-  [[unroll]] for (uint piece = 0; piece < CHUNK; piece += 2) {
-    const vec4 k0 = chunks[key_at + piece], k1 = chunks[key_at + 8 * PITCH + piece];
-    const vec4 k2 = chunks[key_at + 16 * PITCH + piece], k3 = chunks[key_at + 24 * PITCH + piece];
-    [[unroll]] for (uint i = 0; i < 8; i++) {
-      const vec4 query = queries[query_at + i * GROUPS * PITCH + piece];
-      scores[i] = multiply_add(query.x, vec4(k0.x, k1.x, k2.x, k3.x), scores[i]);
-      scores[i] = multiply_add(query.y, vec4(k0.y, k1.y, k2.y, k3.y), scores[i]);
-      scores[i] = multiply_add(query.z, vec4(k0.z, k1.z, k2.z, k3.z), scores[i]);
-      scores[i] = multiply_add(query.w, vec4(k0.w, k1.w, k2.w, k3.w), scores[i]);
+uint score_buffer(uint batch) { return 4 * (FIRST + batch % 2 * SCORES); }
+
+/* This thread's slice of products, of a batch of queries and its keys. */
+void score_slice(uint batch) {
+  float found[BATCH * KEY_TURNS];
+  [[unroll]] for (uint i = 0; i < BATCH * KEY_TURNS; i++) found[i] = 0.0;
+  [[unroll]] for (uint piece = 0; piece < SLICE_PIECES; piece++)
+    [[unroll]] for (uint i = 0; i < BATCH; i++) {
+      const vec4 q = area[(batch * BATCH + i) * QUERY_PITCH + piece * SLICES + slice];
+      [[unroll]] for (uint turn = 0; turn < KEY_TURNS; turn++) {
+        const vec4 key = k[turn * SLICE_PIECES + piece];
+        float sum = found[i * KEY_TURNS + turn];
+        sum = multiply_add(q.x, key.x, sum);
+        sum = multiply_add(q.y, key.y, sum);
+        sum = multiply_add(q.z, key.z, sum);
+        found[i * KEY_TURNS + turn] = multiply_add(q.w, key.w, sum);
+      }
     }
+  const uint to = score_buffer(batch) + slice * SCORE_PITCH + key_lane;
+  [[unroll]] for (uint i = 0; i < BATCH; i++)
+    [[unroll]] for (uint turn = 0; turn < KEY_TURNS; turn++) {
+      const uint at = to + i * KEYS + turn * (THREADS / SLICES);
+      area[at / 4][at % 4] = found[i * KEY_TURNS + turn];
+    }
+}
+
+void add_slices(uint batch) {
+  for (uint i = gl_LocalInvocationID.x; i < BATCH * KEYS; i += THREADS) {
+    const uint from = score_buffer(batch) + i, to = batch * BATCH * KEYS + i;
+    precise float sum = 0.0;
+    [[unroll]] for (uint s = 0; s < SLICES; s++) {
+      const uint at = from + s * SCORE_PITCH;
+      sum += area[at / 4][at % 4];
+    }
+    weights[to / 4][to % 4] = sum;
   }
 }
 
 void score_keys() {
-  const bool needed = step_first + strip * STRIP < part.limit;
-  [[unroll]] for (uint i = 0; i < 8; i++) scores[i] = vec4(0.0);
-  [[dont_unroll]] for (uint n = 0; n < KEY_CHUNKS; n++) {
+  [[dont_unroll]] for (uint batch = 0; batch < BATCHES; batch++) {
+    score_slice(batch);
     barrier();
-    if (BUFFERS == 2 && n + 1 < KEY_CHUNKS) advance(n + 1);
-    if (needed && n * CHUNK < PIECES) score_chunk(n);
-    if (BUFFERS == 1) barrier();
-    if (BUFFERS == 1 && n + 1 < KEY_CHUNKS) advance(n + 1);
-  }
-}
-
-/* Sums over odd pieces go to where the chunks were; those over even ones to where the weights will be. Where one buffer
- * has no room for that, they are added up there, one after the other. */
-void put_scores() {
-  const uint at = group * WEIGHT_PITCH + strip * 8 + lane;
-  barrier();
-  [[unroll]] for (uint i = 0; i < 8; i++) {
-    if (parity == 0)
-      weights[at + i * GROUPS * WEIGHT_PITCH] = scores[i];
-    else if (BUFFERS == 2)
-      chunks[at + i * GROUPS * WEIGHT_PITCH] = scores[i];
-  }
-  barrier();
-  if (BUFFERS == 2) return;
-  [[unroll]] for (uint i = 0; i < 8; i++) {
-    precise const vec4 sum = weights[at + i * GROUPS * WEIGHT_PITCH] + scores[i];
-    if (parity == 1) weights[at + i * GROUPS * WEIGHT_PITCH] = sum;
+    add_slices(batch);
   }
   barrier();
 }
@@ -343,317 +258,143 @@ float larger(float a, float b) { return !is_nan(b) && b > a ? b : a; }
 /* The largest of what the query's eight threads have. */
 float largest_of_eight(float own) {
   const uint thread = gl_LocalInvocationID.x;
-  partial[thread] = own;
+  if (thread < 8 * QUERIES) partial[thread] = own;
   barrier();
-  float found = partial[thread & ~7u];
-  [[unroll]] for (uint i = 1; i < 8; i++) found = max(found, partial[thread & ~7u | i]);
+  float found = own;
+  if (thread < 8 * QUERIES)
+    [[unroll]] for (uint i = 0; i < 8; i++) found = max(found, partial[thread & ~7u | i]);
   return found;
 }
 
-/* The sum of what the query's eight threads left. */
-float sum_of_eight(uint query) {
-  precise float sum = 0.0;
-  [[unroll]] for (uint i = 0; i < 8; i++) sum += partial[8 * query + i];
-  return sum;
-}
-
-/* A step's weights of query thread / 8: this thread has the quads thread % 8 of each strip. */
+/* A step's weights of query thread / 8: this thread has the quads thread % 8 and 8 more. */
 void weigh_keys() {
-  const uint query = gl_LocalInvocationID.x / 8, at = query * WEIGHT_PITCH + gl_LocalInvocationID.x % 8;
-  const uint key = step_first + gl_LocalInvocationID.x % 8, begin = begins[query];
-  vec4 own[4];
-  float now = largest;
-  [[unroll]] for (uint i = 0; i < 4; i++) {
-    own[i] = vec4(uintBitsToFloat(LOWEST));
-    if (step_first + i * STRIP >= part.limit) continue;
-    precise vec4 products = weights[at + 8 * i];
-    if (BUFFERS == 2) products += chunks[at + 8 * i];
-    precise const vec4 scaled = products * push.scale;
-    [[unroll]] for (uint j = 0; j < 4; j++) {
-      const uint k = key + i * STRIP + 8 * j;
-      if (k < begin || k >= part.limit) continue;
-      own[i][j] = scaled[j];
-      now = larger(now, scaled[j]);
-    }
+  const uint thread = gl_LocalInvocationID.x, query = min(thread / 8, QUERIES - 1), at = query * QUADS + thread % 8;
+  float own[8], now = largest;
+  [[unroll]] for (uint i = 0; i < 8; i++) {
+    const uint key = step_first + 4 * (thread % 8 + i / 4 * 8) + i % 4;
+    precise const float score = weights[at + i / 4 * 8][i % 4] * push.scale;
+    own[i] = key < begins[query] || key >= part.limit ? uintBitsToFloat(LOWEST) : score;
+    now = larger(now, own[i]);
   }
-  now = largest_of_eight(now); /* the chunks are free again */
-  advance(KEY_CHUNKS);
+  now = largest_of_eight(now);
   /* Without a score above minus infinity nothing is subtracted. */
   const bool none = floatBitsToUint(now) == LOWEST;
   const float shift = none ? 0.0 : now, before = none ? 1.0 : exp_f32(largest - now);
-  precise vec4 sum = vec4(0.0);
-  [[unroll]] for (uint i = 0; i < 4; i++) {
-    vec4 weight = vec4(0.0);
-    if (step_first + i * STRIP < part.limit)
-      [[unroll]] for (uint j = 0; j < 4; j++) weight[j] = exp_f32(own[i][j] - shift);
-    weights[at + 8 * i] = weight;
-    sum += weight;
+  precise float sum = 0.0;
+  [[unroll]] for (uint i = 0; i < 8; i++) {
+    own[i] = exp_f32(own[i] - shift);
+    sum += own[i];
   }
-  precise const float step = (sum.x + sum.z) + (sum.y + sum.w), added = fma(total, before, step);
-  total = added;
+  total = multiply_add(total, before, sum);
   largest = now;
-  if (gl_LocalInvocationID.x % 8 == 0) kept[query] = before;
+  if (thread < 8 * QUERIES) {
+    weights[at] = vec4(own[0], own[1], own[2], own[3]);
+    weights[at + 8] = vec4(own[4], own[5], own[6], own[7]);
+    if (thread % 8 == 0) kept[query] = before;
+  }
+  barrier();
 }
 
 /* ---- values ---- */
 
-void scale_mixed() {
-  [[unroll]] for (uint i = 0; i < 8; i++) {
-    precise const vec4 scaled = mixed[i] * kept[group + i * GROUPS];
-    mixed[i] = scaled;
+uint value_buffer(uint turn) { return turn % 2 * FIRST; }
+
+/* What a group of keys gives to a query. Where not every query sees every key, or none does, only what is seen. */
+vec4 weigh_group(uint query, uint first, uint at, uint key, bool all) {
+  const vec4 before = weights[query * QUADS + first], after = weights[query * QUADS + first + 1];
+  const uint begin = begins[query];
+  vec4 sum = vec4(0.0);
+  [[unroll]] for (uint i = 0; i < GROUP; i++) {
+    const vec4 more = multiply_add(i < 4 ? before[i] : after[i - 4], v[at + i], sum);
+    if (all || key + i >= begin && key + i < part.limit) sum = more;
   }
+  return sum;
 }
 
-/* Adds the weighted values of a quad: those that the query sees. */
-void mix_seen(uint quad, vec4 v0, vec4 v1, vec4 v2, vec4 v3) {
-  const uint key = step_first + quad / 8 * STRIP + quad % 8;
-  [[unroll]] for (uint i = 0; i < 8; i++) {
-    const vec4 weight = weights[(group + i * GROUPS) * WEIGHT_PITCH + quad];
-    const uint begin = begins[group + i * GROUPS];
-    if (key >= begin) mixed[i] = multiply_add(weight.x, v0, mixed[i]);
-    if (key + 8 >= begin) mixed[i] = multiply_add(weight.y, v1, mixed[i]);
-    if (key + 16 >= begin) mixed[i] = multiply_add(weight.z, v2, mixed[i]);
-    if (key + 24 >= begin) mixed[i] = multiply_add(weight.w, v3, mixed[i]);
-  }
+void mix_group(uint slab, uint batch, uint to, bool all) {
+  [[unroll]] for (uint turn = 0; turn < VALUE_TURNS; turn++)
+    [[unroll]] for (uint i = 0; i < BATCH; i++) {
+      const uint in_step = group + turn * (THREADS / LANES);
+      area[to + (in_step * BATCH + i) * LANES + lane] =
+          weigh_group(batch * BATCH + i, 2 * in_step, (slab * VALUE_TURNS + turn) * GROUP, value_key(turn), all);
+    }
 }
 
-/* The same where every query sees all of them, or values that are 0. */
-void mix_all(uint quad, vec4 v0, vec4 v1, vec4 v2, vec4 v3) {
-  [[unroll]] for (uint i = 0; i < 8; i++) {
-    const vec4 weight = weights[(group + i * GROUPS) * WEIGHT_PITCH + quad];
-    mixed[i] = multiply_add(weight.x, v0, mixed[i]);
-    mixed[i] = multiply_add(weight.y, v1, mixed[i]);
-    mixed[i] = multiply_add(weight.z, v2, mixed[i]);
-    mixed[i] = multiply_add(weight.w, v3, mixed[i]);
-  }
-}
-
-void mix_chunk(uint n) {
-  const uint side = local / PIECES;
-  const bool all = step_first >= all_see;
-  if (local >= SIDES * PIECES) return;
-  [[unroll]] for (uint i = 0; i < VALUE_QUADS; i += SIDES) {
-    const uint quad = (n - KEY_CHUNKS) * VALUE_QUADS + i + side;
-    const uint at = buffer_of(n) * AREA + 4 * (i + side) * PIECES + local % PIECES;
-    const vec4 v0 = chunks[at], v1 = chunks[at + PIECES], v2 = chunks[at + 2 * PIECES], v3 = chunks[at + 3 * PIECES];
-    if (all)
-      mix_all(quad, v0, v1, v2, v3);
-    else
-      mix_seen(quad, v0, v1, v2, v3);
+/* The groups' sums, added to what the steps before found. */
+void add_groups(uint slab, uint batch, uint from) {
+  [[unroll]] for (uint turn = 0; turn < OWNED; turn++) {
+    const uint at = turn * THREADS + gl_LocalInvocationID.x, i = at / PAIRS, pair = at % PAIRS;
+    const uint query = batch * BATCH + i, to = (slab * BATCHES + batch) * OWNED + turn, place = slab * PAIRS + pair;
+    if (at >= BATCH * PAIRS) continue;
+    precise vec2 sum = vec2(0.0);
+    [[unroll]] for (uint g = 0; g < GROUPS; g++) {
+      const vec4 more = area[from + (g * BATCH + i) * LANES + pair / 2];
+      sum += pair % 2 == 0 ? more.xy : more.zw;
+    }
+    if (!is_first) {
+      precise const vec2 scaled = fma(mixed[to], vec2(kept[query]), sum);
+      sum = scaled;
+    }
+    if (!is_last)
+      mixed[to] = sum;
+    else if (place < HALVES && places[query] != NEVER)
+      mixes[places[query] * HALVES + place] = sum;
   }
 }
 
 void mix_values() {
-  const bool last_step = part.limit - step_first <= KEYS;
-  const uint strips = min((part.limit - step_first + STRIP - 1) / STRIP, KEYS / STRIP);
-  const uint end = KEY_CHUNKS + strips * (VALUE_CHUNKS * STRIP / KEYS);
-  [[dont_unroll]] for (uint n = KEY_CHUNKS; n < end; n++) {
-    const bool more = n + 1 < end || !last_step;
-    barrier();
-    if (n == KEY_CHUNKS) scale_mixed();
-    if (BUFFERS == 2 && more) advance(n + 1);
-    mix_chunk(n);
-    if (BUFFERS == 1) barrier();
-    if (BUFFERS == 1 && more) advance(n + 1);
-  }
-}
-
-void take_steps() {
-  if (step_first >= part.limit) return;
-  [[unroll]] for (uint slot = 0; slot < DEPTH; slot++) {
-    find_loads(slot);
-    load(slot);
-  }
-  advance(0);
-  [[dont_unroll]] for (; step_first < part.limit; step_first += KEYS) {
-    score_keys();
-    put_scores();
-    weigh_keys();
-    mix_values();
-  }
-}
-
-/* ---- a part's sums ---- */
-
-void write_piece(uint row, uint piece, vec4 value) {
-  const uint at = row * (HEAD_DIM / 2) + 2 * piece;
-  if (HEAD_DIM % 4 == 0) {
-    mixes4[at / 2] = value;
-    return;
-  }
-  mixes2[at] = value.xy;
-  if (is_whole(at)) mixes2[at + 1] = value.zw;
-}
-
-/* Both sides' sums: each side hands half of its queries over. */
-void join_sides() {
-  const uint side = local / PIECES;
-  if (SIDES == 1) return;
-  barrier();
-  [[unroll]] for (uint i = 0; i < 4; i++)
-    weights[(i * GROUPS + group) * 64 + local] = side == 0 ? mixed[4 + i] : mixed[i];
-  barrier();
-  [[unroll]] for (uint i = 0; i < 4; i++) {
-    const vec4 other = weights[(i * GROUPS + group) * 64 + (local + PIECES) % (2 * PIECES)];
-    precise const vec4 sum = (side == 0 ? mixed[i] : mixed[4 + i]) + other;
-    mixed[i] = sum;
-  }
-}
-
-void write_part() {
-  const uint thread = gl_LocalInvocationID.x, row = part_index() * push.rows * push.heads, side = local / PIECES;
-  partial[thread] = total;
-  join_sides();
-  barrier();
-  if (thread % 8 == 0 && query_of(thread / 8) < queries_in_all())
-    sums[row + query_place(query_of(thread / 8))] = vec2(largest, sum_of_eight(thread / 8));
-  if (local >= SIDES * PIECES) return;
-  [[unroll]] for (uint i = 0; i < 8 / SIDES; i++) {
-    const uint query = query_of(group + (side * 4 + i) * GROUPS);
-    if (query < queries_in_all()) write_piece(row + query_place(query), local % PIECES, mixed[i]);
-  }
-}
-
-/* ---- the sum of the parts ---- */
-
-/* Whether this workgroup is the last of `count` that come here; then the counter is ready for the next block, and what
- * the others wrote can be read. */
-bool comes_last(uint counter, uint count) {
-  const uint at = (gl_WorkGroupID.z * push.kv_heads + gl_WorkGroupID.x) * COUNTERS + counter;
-  memoryBarrierBuffer();
-  barrier();
-  if (gl_LocalInvocationID.x == 0) {
-    is_last = atomicAdd(arrived[at], 1u) + 1 == count;
-    if (is_last) arrived[at] = 0;
-  }
-  barrier();
-  if (is_last) memoryBarrierBuffer();
-  return is_last;
-}
-
-/* Parts first, first + stride, ..., `count` of them. */
-struct Joint {
-  uint first, stride, count;
-};
-
-uint part_row(Joint joint, uint i) { return (joint.first + i * joint.stride) * push.rows * push.heads; }
-
-/* Weights of the parts, for query thread / 8; the result is its largest score. Where all scores of all parts are minus
- * infinity, weights of the last round are NaN. */
-float weigh_parts(Joint joint, bool last_round) {
-  const uint query = gl_LocalInvocationID.x / 8, lane = gl_LocalInvocationID.x % 8;
-  const bool there = query_of(query) < queries_in_all();
-  vec2 each[2];
-  [[unroll]] for (uint i = 0; i < 2; i++) {
-    each[i] = vec2(uintBitsToFloat(LOWEST), 0.0);
-    if (there && lane + 8 * i < joint.count)
-      each[i] = sums[part_row(joint, lane + 8 * i) + query_place(query_of(query))];
-  }
-  const float top = largest_of_eight(max(each[0].x, each[1].x));
-  const float shift = !last_round && floatBitsToUint(top) == LOWEST ? 0.0 : top;
-  precise float sum = 0.0;
-  [[unroll]] for (uint i = 0; i < 2; i++) {
-    if (lane + 8 * i >= joint.count) continue;
-    const float weight = exp_f32(each[i].x - shift);
-    weights[query * WEIGHT_PITCH + lane + 8 * i].x = weight;
-    sum = fma(weight, each[i].y, sum);
-  }
-  barrier();
-  partial[gl_LocalInvocationID.x] = sum;
-  barrier();
-  return top;
-}
-
-vec4 read_piece(uint row, uint piece) {
-  const uint at = row * (HEAD_DIM / 2) + 2 * piece;
-  if (HEAD_DIM % 4 == 0) return mixes4[at / 2];
-  return vec4(mixes2[at], is_whole(at) ? mixes2[at + 1] : vec2(0.0));
-}
-
-/* mixed / total; infinite values stay so. */
-float mean(float mixed, float total) { return is_finite(mixed) ? quotient(mixed, total) : mixed * total; }
-
-void write_mean(uint row, uint piece, vec4 value, float total) {
-  const uint at = row * (HEAD_DIM / 2) + 2 * piece;
-  const vec4 y = vec4(mean(value.x, total), mean(value.y, total), mean(value.z, total), mean(value.w, total));
-  if (HEAD_DIM % 4 == 0) {
-    y4[at / 2] = y;
-    return;
-  }
-  y2[at] = y.xy;
-  if (is_whole(at)) y2[at + 1] = y.zw;
-}
-
-/* Elements first, first + THREADS, ..., four a thread, of parts base, base + 1, ...: all under way together. */
-void fetch_parts(Joint joint, uint first, uint base) {
-  [[unroll]] for (uint e = 0; e < 4; e++) {
-    const uint element = first + e * THREADS, query = query_of(element / PIECES), place = query_place(query);
-    if (element >= QUERIES * PIECES || query >= queries_in_all()) continue;
-    [[unroll]] for (uint i = 0; i < JOINED; i++)
-      if (base + i < joint.count) found[e][i] = read_piece(part_row(joint, base + i) + place, element % PIECES);
-  }
-}
-
-void add_parts(Joint joint, uint first, uint base, inout vec4 sum[4]) {
-  [[unroll]] for (uint e = 0; e < 4; e++) {
-    const uint query = min((first + e * THREADS) / PIECES, QUERIES - 1);
-    [[unroll]] for (uint i = 0; i < JOINED; i++)
-      if (base + i < joint.count)
-        sum[e] = multiply_add(weights[query * WEIGHT_PITCH + base + i].x, found[e][i], sum[e]);
-  }
-}
-
-void write_joint(Joint joint, uint first, bool last_round, vec4 sum[4]) {
-  [[unroll]] for (uint e = 0; e < 4; e++) {
-    const uint element = first + e * THREADS, query = query_of(element / PIECES), place = query_place(query);
-    if (element >= QUERIES * PIECES || query >= queries_in_all()) continue;
-    if (last_round)
-      write_mean(place, element % PIECES, sum[e], sum_of_eight(element / PIECES));
-    else
-      write_piece(part_row(joint, 0) + place, element % PIECES, sum[e]);
-  }
-}
-
-/* Writes the parts' sum in place of the first, or in the last round the answer. The first loads do not wait for the
- * weights. */
-void join_parts(Joint joint, bool last_round) {
-  const uint thread = gl_LocalInvocationID.x, query = query_of(thread / 8);
-  float top;
-  [[dont_unroll]] for (uint first = 0; first < QUERIES * PIECES; first += 4 * THREADS) {
-    vec4 sum[4] = vec4[](vec4(0.0), vec4(0.0), vec4(0.0), vec4(0.0));
-    [[dont_unroll]] for (uint base = 0; base < joint.count; base += JOINED) {
-      fetch_parts(joint, first + thread, base);
-      if (first + base == 0) top = weigh_parts(joint, last_round);
-      add_parts(joint, first + thread, base, sum);
+  const bool all = step_first >= all_see && part.limit - step_first >= KEYS;
+  [[unroll]] for (uint slab = 0; slab < SLABS; slab++)
+    [[dont_unroll]] for (uint batch = 0; batch < BATCHES; batch++) {
+      const uint sums_at = value_buffer(slab * BATCHES + batch);
+      if (all)
+        mix_group(slab, batch, sums_at, true);
+      else
+        mix_group(slab, batch, sums_at, false);
+      barrier();
+      add_groups(slab, batch, sums_at);
     }
-    write_joint(joint, first + thread, last_round, sum);
-  }
-  if (!last_round && thread % 8 == 0 && query < queries_in_all())
-    sums[part_row(joint, 0) + query_place(query)] = vec2(top, sum_of_eight(thread / 8));
 }
 
-/* In the first round the last of JOINED neighbours joins them, in the second the last of those. */
-void join() {
-  const uint joints = (push.parts + JOINED - 1) / JOINED, joint = part_index() / JOINED;
-  Joint parts = Joint(joint * JOINED, 1u, min(JOINED, push.parts - joint * JOINED));
-  bool last_round = joints == 1;
-  for (uint counter = 1 + joint; comes_last(counter, parts.count); counter = 0) {
-    join_parts(parts, last_round);
-    if (last_round) break;
-    parts = Joint(0u, JOINED, joints);
-    last_round = true;
-  }
+/* ---- a part ---- */
+
+/* A part of which nothing is seen. */
+void write_empty() {
+  const uint thread = gl_LocalInvocationID.x;
+  barrier();
+  for (uint at = thread; at < QUERIES * HALVES; at += THREADS)
+    if (places[at / HALVES] != NEVER) mixes[places[at / HALVES] * HALVES + at % HALVES] = vec2(0.0);
+  if (thread < QUERIES && places[thread] != NEVER) sums[places[thread]] = vec2(uintBitsToFloat(LOWEST), 0.0);
+}
+
+void write_sums() {
+  const uint thread = gl_LocalInvocationID.x;
+  if (thread < 8 * QUERIES) partial[thread] = total;
+  barrier();
+  if (thread >= 8 * QUERIES || thread % 8 != 0 || places[thread / 8] == NEVER) return;
+  precise float sum = 0.0;
+  [[unroll]] for (uint i = 0; i < 8; i++) sum += partial[thread + i];
+  sums[places[thread / 8]] = vec2(largest, sum);
 }
 
 void main() {
   find_place();
   find_part();
   find_steps();
-  find_moves();
+  if (step_first >= part.limit) {
+    write_empty();
+    return;
+  }
   largest = uintBitsToFloat(LOWEST);
   total = 0.0;
-  [[unroll]] for (uint i = 0; i < 8; i++) mixed[i] = vec4(0.0);
-  take_steps();
-  write_part();
-  join();
+  is_first = true;
+  [[dont_unroll]] for (; step_first < part.limit; step_first += KEYS) {
+    is_last = part.limit - step_first <= KEYS;
+    load_step();
+    score_keys();
+    weigh_keys();
+    mix_values();
+    is_first = false;
+  }
+  write_sums();
 }

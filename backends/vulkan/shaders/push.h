@@ -150,6 +150,15 @@ WORD parts;      /* of all segments, and the last one: the block itself */
 PUSH_END(AttendPush)
 #endif
 
+#if !defined(VULKAN_GLSL) || defined(PUSH_MIX)
+PUSH_BEGIN(MixPush)
+WORD rows; /* of the block */
+WORD heads;
+WORD head_dim;
+WORD parts; /* of attend, 64 at most */
+PUSH_END(MixPush)
+#endif
+
 /* the best `top` of each row */
 #if !defined(VULKAN_GLSL) || defined(PUSH_TOP)
 PUSH_BEGIN(TopPush)

@@ -18,10 +18,6 @@ static float *draw_numbers(const char *name, size_t count, bool whole) {
 
 static size_t row_of(const Attention *a) { return (size_t)a->sizes.kv_heads * a->sizes.head_dim; }
 static size_t queries_of(const Attention *a) { return (size_t)a->sizes.rows * a->heads; }
-/* In tiles of the fewest queries that there are. */
-static size_t counters_of(const Attention *a) {
-  return (size_t)(a->sizes.rows * a->sizes.rep + 7) / 8 * a->sizes.kv_heads * VULKAN_ATTEND_COUNTERS;
-}
 static bool owns(const Attention *a, uint32_t key) { return key >= a->sizes.len; }
 
 /* Row `key` of K or V with the block's own rows behind the context. */
@@ -87,8 +83,6 @@ Attention attention_open(const AttentionSizes *sizes) {
   a.scale = whole ? loud_scale(&a) : (float)(1 / sqrt(sizes->head_dim));
   a.sums = test_memory(a.parts * queries_of(&a) * 2, sizeof(float));
   a.mixes = test_memory(a.parts * queries_of(&a) * sizes->head_dim, sizeof(float));
-  a.counters = test_memory(counters_of(&a), sizeof *a.counters);
-  memset(a.counters, 0, counters_of(&a) * sizeof *a.counters);
   a.y = test_memory(queries_of(&a) * sizes->head_dim, sizeof(float));
   return a;
 }
@@ -102,7 +96,6 @@ void attention_close(Attention *a) {
   free(a->visible);
   free(a->sums);
   free(a->mixes);
-  free(a->counters);
   free(a->y);
 }
 
@@ -134,15 +127,28 @@ static void run_segment(TestKernels *kernels, Attention *a, const uint32_t *cons
                               array_of(a->own_v, s->rows * row),
                               array_of(a->visible, 1 + s->rows),
                               array_of(a->sums, a->parts * queries * 2),
-                              array_of(a->mixes, a->parts * queries * width),
-                              array_of(a->counters, (size_t)tiles * s->kv_heads * VULKAN_ATTEND_COUNTERS),
-                              array_of(a->y, queries * width)};
+                              array_of(a->mixes, a->parts * queries * width)};
   test_launch(kernels, &(TestLaunch){.kernel = VULKAN_KERNEL_ATTEND,
                                      .constants = constants,
                                      .constant_count = VULKAN_ATTEND_CONSTANTS,
                                      .arrays = arrays,
                                      .push = &push,
                                      .groups = {s->kv_heads, segment->splits + segment->last, tiles}});
+}
+
+static void run_mix(TestKernels *kernels, Attention *a) {
+  const AttentionSizes *s = &a->sizes;
+  const size_t width = s->head_dim, queries = queries_of(a);
+  const uint32_t threads = vulkan_mix_threads(&kernels->device.traits);
+  const MixPush push = {s->rows, a->heads, s->head_dim, a->parts};
+  const TestArray arrays[] = {array_of(a->sums, a->parts * queries * 2), array_of(a->mixes, a->parts * queries * width),
+                              array_of(a->y, queries * width)};
+  test_launch(kernels, &(TestLaunch){.kernel = VULKAN_KERNEL_MIX,
+                                     .constants = &threads,
+                                     .constant_count = 1,
+                                     .arrays = arrays,
+                                     .push = &push,
+                                     .groups = {a->heads, s->rows, 1}});
 }
 
 static void poison(Attention *a) {
@@ -158,14 +164,10 @@ void attention_constants(const TestKernels *kernels, const Attention *a, uint32_
   vulkan_attend_constants(&model, a->sizes.rows, constants);
 }
 
-static void check_counters(const Attention *a) {
-  for (size_t i = 0; i < counters_of(a); i++) assert_int_equal(a->counters[i], 0);
-}
-
 void attention_run_with(TestKernels *kernels, Attention *a, const uint32_t *constants) {
   poison(a);
   run_segment(kernels, a, constants, &(Segment){0, a->sizes.len, a->sizes.splits, 0, true});
-  check_counters(a);
+  run_mix(kernels, a);
 }
 
 void attention_run(TestKernels *kernels, Attention *a) {
@@ -182,7 +184,7 @@ void attention_run_segments(TestKernels *kernels, Attention *a, uint32_t rows, u
   poison(a);
   run_segment(kernels, a, constants, &segments[reversed]);
   run_segment(kernels, a, constants, &segments[!reversed]);
-  check_counters(a);
+  run_mix(kernels, a);
 }
 
 /* Scores of all keys, -infinity where nothing is seen. Returns the largest that is a number; *off: what f32 may be off.

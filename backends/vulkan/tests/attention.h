@@ -17,14 +17,13 @@ typedef struct Attention {
   float scale;
   float *q, *k, *v, *own_k, *own_v;
   uint32_t *visible; /* [1 + rows] */
-  uint32_t *counters;
   float *sums, *mixes, *y;
 } Attention;
 
 /* Drawn data. Context rows that no row sees are NaN. */
 Attention attention_open(const AttentionSizes *sizes);
 void attention_close(Attention *a);
-/* Runs the kernel, outputs poisoned with NaN before; the counters must be 0 afterwards. */
+/* Runs the kernels, outputs poisoned with NaN before. */
 void attention_run(TestKernels *kernels, Attention *a);
 /* The same with constants of the kernel other than those that the backend picks. */
 void attention_run_with(TestKernels *kernels, Attention *a, const uint32_t *constants);

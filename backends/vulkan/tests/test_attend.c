@@ -1,4 +1,4 @@
-/* Attention: kernel attend against f64. */
+/* Attention: kernels attend and mix against f64. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,18 +44,18 @@ static void any_context(void **state) {
                                       lens[i] - lens[i] / 7, i % 2 == 1});
 }
 
-/* How queries are cut into tiles, and how many chunks lie in shared memory, decides no bit. */
+/* How queries are cut into tiles and batches, and how many threads there are, decides no bit. */
 static void tiles_change_nothing(void **state) {
   (void)state;
-  static const uint32_t others[][2] = {{32, 1}, {16, 2}, {16, 1}, {8, 2}, {8, 1}};
-  for (uint32_t head_dim = 10; head_dim < 256; head_dim += 130) { /* sums of a dimension in two threads, and in one */
+  static const uint32_t others[][3] = {{16, 2, 256}, {16, 1, 128}, {8, 2, 128}, {8, 1, 256}};
+  for (uint32_t head_dim = 10; head_dim < 256; head_dim += 130) { /* values in one slab, and in two */
     Attention a = attention_open(&(AttentionSizes){13, 1, 3, head_dim, 300, 2, 2, 11, 299, false});
     const size_t bytes = 13 * 3 * head_dim * sizeof(float);
     float *first = test_memory(bytes, 1);
     attention_run(&kernels, &a);
     memcpy(first, a.y, bytes);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-      const uint32_t constants[] = {head_dim, others[i][0], others[i][1], 8 * others[i][0]};
+      const uint32_t constants[] = {head_dim, others[i][0], others[i][1], others[i][2]};
       attention_run_with(&kernels, &a, constants);
       assert_memory_equal(a.y, first, bytes);
     }
@@ -79,8 +79,7 @@ static void segments_run_in_any_order(void **state) {
   attention_close(&a);
 }
 
-/* A block cut to its first rows: the same sums of the context's parts, joined in fives. (Its own part differs: rows see
- * all rows.) */
+/* A block cut to its first rows: the same sums of the context's parts. (Its own part differs: rows see all rows.) */
 static void check_cut_blocks(AttentionSizes sizes) {
   Attention whole = attention_open(&sizes);
   attention_run(&kernels, &whole);
@@ -165,6 +164,18 @@ static void nan_reaches_who_sees_it(void **state) {
   attention_close(&clean);
 }
 
+/* The context's last row, which a query that sees nothing of it must not meet. */
+static void nan_at_the_end(void **state) {
+  (void)state;
+  const AttentionSizes sizes = {4, 2, 2, 10, 70, 2, 0, 25, 70, false}; /* from 0, 25, 50 and 70 on */
+  Attention a = attention_open(&sizes), clean = attention_open(&sizes);
+  attention_run(&kernels, &clean);
+  plant(&a, &clean, &a.v[(69 * 2 + 1) * 10 + 2], NAN);
+  assert_int_equal(count_nan(&a), 3 * 2);
+  attention_close(&a);
+  attention_close(&clean);
+}
+
 static void infinity_follows_f32(void **state) {
   (void)state;
   Attention a = attention_open(&planted), clean = attention_open(&planted);
@@ -214,12 +225,14 @@ static void constants_fit(void **state) {
         const uint32_t queries = constants[1], tiles = vulkan_attend_tiles(&model, rows);
         assert_int_equal(constants[0], 80);
         assert_true(queries == 8 || queries == 16 || queries == 32);
-        assert_true(constants[2] == 1 || constants[2] == 2);
-        assert_int_equal(constants[3], 8 * queries);
+        assert_true(constants[2] == 1 || constants[2] == 2 || constants[2] == 4);
+        assert_int_equal(constants[3], traits->max_threads < 256 ? 128 : 256);
+        assert_true(8 * queries <= constants[3]);
+        assert_int_equal(vulkan_mix_threads(traits), constants[3]);
         assert_true(constants[3] <= traits->max_threads);
         assert_true(tiles * queries >= rows * 7 && (tiles - 1) * queries < rows * 7);
         if (traits->shared_bytes == 65536 && traits->max_threads >= 256 && rows * 7 > 16)
-          assert_true(queries == 32 && constants[2] == 2);
+          assert_true(queries == 32 && constants[2] == 4);
       }
 }
 
@@ -243,6 +256,7 @@ int main(void) {
       cmocka_unit_test(cut_blocks_keep_the_context),
       cmocka_unit_test(empty_parts_are_marked),
       cmocka_unit_test(nan_reaches_who_sees_it),
+      cmocka_unit_test(nan_at_the_end),
       cmocka_unit_test(infinity_follows_f32),
       cmocka_unit_test(scores_of_minus_infinity),
       cmocka_unit_test(constants_fit),

@@ -72,19 +72,20 @@ plant(prepare-halves PREPARE "prepare" prepare.glsl
 
 # ---- attention
 plant(score-barrier ATTEND "attend" attend.comp
-[[GROUPS * WEIGHT_PITCH] = scores[i];
-  }
-  barrier();]]
-[[GROUPS * WEIGHT_PITCH] = scores[i];
-  }]])
+[[    score_slice(batch);
+    barrier();]]
+[[    score_slice(batch);]])
+plant(value-barrier ATTEND "attend" attend.comp
+[[      barrier();
+      add_groups]]
+[[      add_groups]])
 plant(kv-head ATTEND "attend" attend.comp
   [[gl_WorkGroupID.x * rep + query % rep;]] [[query % rep * push.kv_heads + gl_WorkGroupID.x;]])
 plant(window-row ATTEND "attend" attend.comp [[: visible[1 + row];]] [[: visible[1];]])
 plant(rescale ATTEND "attend" attend.comp [[none ? 1.0 : exp_f32(largest - now);]] [[1.0;]])
-plant(empty-part ATTEND "attend" attend.comp
-  [[sum = fma(weight, each[i].y, sum);]] [[sum += each[i].y == 0.0 ? 1.0 : weight * each[i].y;]])
-plant(joint-lost ATTEND "attend" attend.comp [[Joint(0u, JOINED, joints)]] [[Joint(0u, JOINED, joints - 1)]])
-plant(counter-kept ATTEND "attend" attend.comp [[    if (is_last) arrived[at] = 0;]] [[]])
+plant(empty-part MIX "mix" mix.comp
+  [[[thread % 4] = weight * own.y;]] [[[thread % 4] = own.y == 0.0 ? 1.0 : weight * own.y;]])
+plant(part-lost MIX "mix" mix.comp [[if (group + i * GROUPS <= last) sum]] [[if (group + i * GROUPS < last) sum]])
 
 # ---- tokens
 plant(equal-lost TOP "top" top.comp

@@ -23,6 +23,7 @@ static const Row rows[] = {
     {"team-barrier", ODD, "exact", "context.fc", NO_LAYER, NULL, NULL},
     {"quantise-barrier", ODD, "i8", "context.k_proj", 0, NULL, NULL},
     {"score-barrier", TINY, "exact", "attn.mix", 0, NULL, NULL},
+    {"value-barrier", TINY, "exact", "attn.mix", 0, NULL, NULL},
     /* rows and their elements */
     {"norm-columns", TINY, "exact", "context.norm", NO_LAYER, NULL, NULL},
     {"conv-taps", TINY, "exact", "attn.conv_in", 0, NULL, NULL},
@@ -54,8 +55,7 @@ static const Row rows[] = {
     {"window-row", TINY, "exact", "attn.mix", 1, NULL, NULL},
     {"rescale", "context-300.h5", "exact", "attn.mix", 0, "splits=1", NULL},
     {"empty-part", EMPTY, "exact", "attn.mix", 0, NULL, NULL},
-    {"joint-lost", "context-300.h5", "exact", "attn.mix", 0, "splits=63", NULL},
-    {"counter-kept", TINY, "exact", "attn.mix", 1, NULL, NULL},
+    {"part-lost", TINY, "exact", "attn.mix", 0, NULL, NULL},
     /* tokens */
     {"equal-lost", "ties-wide.h5", "exact", "select", NO_LAYER, "assume=threads:256", NULL},
     {"ties-higher", "ties.h5", "exact", "select", NO_LAYER, NULL, NULL},
