@@ -11,13 +11,15 @@ typedef struct Needs {
   VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrix;
   VkPhysicalDeviceVulkan12Features core;
   VkPhysicalDeviceSubgroupSizeControlProperties sizes;
+  VkPhysicalDeviceSubgroupProperties subgroup;
 } Needs;
 
 static void read_needs(VulkanApi *api, VkPhysicalDevice physical, Needs *needs) {
   *needs = (Needs){
       .matrix = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR, .pNext = &needs->core},
       .core = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES},
-      .sizes = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES}};
+      .sizes = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES, .pNext = &needs->subgroup},
+      .subgroup = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES}};
   VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &needs->matrix};
   VkPhysicalDeviceProperties2 properties = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
                                             .pNext = &needs->sizes};
@@ -27,7 +29,8 @@ static void read_needs(VulkanApi *api, VkPhysicalDevice physical, Needs *needs) 
 
 static bool met(const Needs *needs) {
   return needs->matrix.cooperativeMatrix && needs->core.vulkanMemoryModel && needs->sizes.minSubgroupSize == LANES &&
-         needs->sizes.maxSubgroupSize == LANES;
+         needs->sizes.maxSubgroupSize == LANES &&
+         (needs->subgroup.supportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0;
 }
 
 /* 16 x 16 times 16 x N in f16, into 16 x N in f32. */
