@@ -14,7 +14,8 @@
 enum { TEST_SKIPPED = 77 };
 
 /* Opens the device, or ends the program with TEST_SKIPPED and the reason where there is none: with a failure where the
- * environment has DFLASH_REQUIRE_VULKAN. Call first in main. */
+ * environment has DFLASH_REQUIRE_VULKAN. Without the validation layers where it has DFLASH_VULKAN_WITHOUT_LAYERS, for
+ * machines that lack them. Call first in main. */
 void test_device_open(VulkanDevice *device);
 /* Closes it; false, with a line on stderr, when the validation layers had something to say. */
 bool test_device_close(VulkanDevice *device);
