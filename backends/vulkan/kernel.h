@@ -73,7 +73,7 @@ enum { VULKAN_MAX_BINDINGS = 10, VULKAN_MAX_CONSTANTS = 7, VULKAN_PUSH_BYTES = 6
  *
  * units_*: 0 weights uvec4[tiles][pieces][32]; 1 scales as above; 2 codes uint[tiles][pieces][8] of q4tp; 3 words; 4
  * factors; 5 y; 6 found vec4[tiles][splits][x_tiles][32], of all parts; 7 arrivals uint, one a workgroup of all splits
- * together, 0 before and after; 8 places uint[34]. Constants: 0 threads, 32 a subgroup; 1 tiles of 8 rows of x that a
+ * together, 0 before and after; 8 masks uint[2]. Constants: 0 threads, 32 a subgroup; 1 tiles of 8 rows of x that a
  * workgroup takes; 2 tiles of 16 rows of w that a subgroup takes: 1 or 2; 3 whether x comes through shared memory; 4 P;
  * 5 pieces of a step. Groups: ceil(tiles / (subgroups * constant 2)), x_tiles / constant 1, splits
  *

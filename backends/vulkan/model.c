@@ -38,12 +38,12 @@ static DflashStatus open_tensor(DflashModel *model, VulkanUpload *upload, const 
   return vulkan_tensor_error(t, error, status);
 }
 
-/* What the kernels for matrix units bind of where elements are. */
-static DflashStatus open_places(DflashModel *model, VulkanUpload *upload, DflashError *error) {
-  uint32_t places[VULKAN_UNITS_PLACES], pairs[VULKAN_UNITS_PAIRS];
-  vulkan_units_places(places);
+/* What the kernels for matrix units bind besides. */
+static DflashStatus open_tables(DflashModel *model, VulkanUpload *upload, DflashError *error) {
+  uint32_t masks[VULKAN_UNITS_MASKS], pairs[VULKAN_UNITS_PAIRS];
+  vulkan_units_masks(masks);
   vulkan_units_pairs(pairs);
-  DflashStatus status = open_vector(model, upload, places, VULKAN_UNITS_PLACES, "places", &model->places, error);
+  DflashStatus status = open_vector(model, upload, masks, VULKAN_UNITS_MASKS, "masks", &model->masks, error);
   if (!status) status = open_vector(model, upload, pairs, VULKAN_UNITS_PAIRS, "pairs", &model->pairs, error);
   return status;
 }
@@ -54,7 +54,7 @@ static DflashStatus upload_weights(DflashModel *model, const DflashWeights *weig
   DflashStatus status = vulkan_upload_begin(&model->device, &upload, error);
   if (!status)
     status = open_vector(model, &upload, weights->inv_freq, g->head_dim / 2, "inv_freq", &model->inv_freq, error);
-  if (!status && model->units_fit) status = open_places(model, &upload, error);
+  if (!status && model->units_fit) status = open_tables(model, &upload, error);
   for (int64_t i = 0; !status && i < vulkan_tensor_count(g); i++) {
     const VulkanTensor t = vulkan_tensor_at(g, weights, model, i);
     if (t.tensor) status = open_tensor(model, &upload, &t, error);

@@ -57,7 +57,7 @@ struct DflashModel {
   VulkanPipelines pipelines;
   VulkanArena arena;
   VulkanRange inv_freq, hidden_norm, norm;
-  VulkanRange places, pairs;           /* units.h; where units_fit */
+  VulkanRange masks, pairs;            /* units.h; where units_fit */
   VulkanMatrix fc, selector, head;     /* head.rows 0: none */
   VulkanMatrix predecessor, successor; /* as stored, rows tightly packed: parts only */
   VulkanLayer *layers;                 /* [geometry.layers] */

@@ -218,7 +218,7 @@ static DflashStatus multiply(const Units *u, const VulkanPart *part, int64_t out
                                 p->y,
                                 split ? p->found : p->y,
                                 split ? p->arrivals : p->y,
-                                u->model->places};
+                                u->model->masks};
   uint32_t constants[VULKAN_UNITS_CONSTANTS];
   vulkan_units_constants(tile, constants);
   return add_step(

@@ -44,10 +44,9 @@ int64_t vulkan_units_pieces(int32_t storage, int64_t cols); /* a multiple of 4 *
 int64_t vulkan_units_groups(int32_t storage, int64_t cols); /* of 32 columns, as many as the pieces have */
 int64_t vulkan_units_tiles(int64_t rows);                   /* of 16 rows of w */
 
-/* What the kernels bind as places: uint[34]: [i], i < 32: a byte each, from the lowest on: the rows of w of thread i's
- * products 0 and 2, the rows of x of its products 0 and 1; [32], [33]: masks of nibbles and bytes. */
-enum { VULKAN_UNITS_PLACES = 34 };
-void vulkan_units_places(uint32_t places[VULKAN_UNITS_PLACES]);
+/* What units_* bind as masks: of the nibbles, and of the bytes, that become a pair of f16. */
+enum { VULKAN_UNITS_MASKS = 2 };
+void vulkan_units_masks(uint32_t masks[VULKAN_UNITS_MASKS]);
 /* What prepare binds: uint[64]: where the pair of columns 2 j, 2 j + 1 of a row of x stands in a fragment: [8 j + row],
  * j < 8, row < 8: 2 * thread + word. */
 enum { VULKAN_UNITS_PAIRS = 64 };

@@ -41,12 +41,9 @@ int64_t vulkan_units_groups(int32_t storage, int64_t cols) {
 
 int64_t vulkan_units_tiles(int64_t rows) { return ceil_div(rows, TILE_ROWS); }
 
-void vulkan_units_places(uint32_t places[VULKAN_UNITS_PLACES]) {
-  for (uint32_t i = 0; i < LANES; i++)
-    places[i] = vulkan_units_y(i, 0).row | vulkan_units_y(i, 2).row << 8 | vulkan_units_y(i, 0).col << 16 |
-                vulkan_units_y(i, 1).col << 24;
-  places[LANES] = 0x000f000f;
-  places[LANES + 1] = 0x00ff00ff;
+void vulkan_units_masks(uint32_t masks[VULKAN_UNITS_MASKS]) {
+  masks[0] = 0x000f000f;
+  masks[1] = 0x00ff00ff;
 }
 
 void vulkan_units_pairs(uint32_t pairs[VULKAN_UNITS_PAIRS]) {

@@ -1,7 +1,7 @@
 // y = w x on matrix units. A workgroup takes a band of rows of w, TILES tiles of 16 for each subgroup, and a run of the
 // columns, a step at a time. w is read once, in the order of the unit's fragments, and decoded in registers; x, in PARTS
-// parts of f16 and a factor for 32 columns (prepare.comp), is handed round in shared memory, a step ahead. WEIGHTS_* says
-// how w is stored. The unit's sums, which may be truncated, hold 32 columns, and are moved to f32 sums rounded to nearest.
+// parts of f16 and a factor for 32 columns (prepare.comp), comes through the cache, or (SHARED_X) through shared memory, a
+// step ahead. WEIGHTS_* says how w is stored. The unit's sums, which may be truncated, hold 32 columns, and are moved to f32 sums rounded to nearest.
 // Where several workgroups share the columns of a row, the one that comes last adds their sums, in one order.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -25,26 +25,23 @@ layout(constant_id = 3) const uint SHARED_X = 1; // else x is read through the c
 layout(constant_id = 4) const uint PARTS = 3;
 layout(constant_id = 5) const uint PIECES = 2; // of a tile, 16 bytes a thread, in a step: 1, 2 or 4 (f16: 2)
 const uint SUBGROUPS = THREADS / 32;
-#ifndef READ_ONCE
-#define READ_ONCE
-#endif
 
 #include "units.glsl"
 
-layout(set = 0, binding = 0) READ_ONCE readonly buffer Weights { uvec4 weights[]; }; // [tiles][pieces][32]
+layout(set = 0, binding = 0) readonly buffer Weights { uvec4 weights[]; }; // [tiles][pieces][32]
 #ifdef WEIGHTS_Q4
 layout(set = 0, binding = 1) readonly buffer Scales { vec2 scales[]; }; // [rows]: a ladder's first rung, its step
 #else
 layout(set = 0, binding = 1) readonly buffer Scales { float scales[]; }; // [rows], of q8_2f
 #endif
-layout(set = 0, binding = 2) READ_ONCE readonly buffer Codes { uint codes[]; }; // [tiles][pieces][8]: of two rows, two groups each
+layout(set = 0, binding = 2) readonly buffer Codes { uint codes[]; }; // [tiles][pieces][8]: of two rows, two groups each
 layout(set = 0, binding = 3) readonly buffer X { uvec4 x_words[]; };  // [tiles of x][groups][PARTS][32]
 layout(set = 0, binding = 4) readonly buffer Factors { vec2 factors[]; }; // [tiles of x][groups][4]
 layout(set = 0, binding = 5) writeonly buffer Y { float y[]; };
 // [tiles][splits][tiles of x][32]; of all workgroups
 layout(set = 0, binding = 6) coherent buffer Found { vec4 found[]; };
 layout(set = 0, binding = 7) coherent buffer Arrivals { uint arrivals[]; }; // 0, before and after
-layout(set = 0, binding = 8) readonly buffer Places { uint places[]; }; // [32], [33]: masks of nibbles and bytes
+layout(set = 0, binding = 8) readonly buffer Masks { uint masks[2]; }; // of nibbles, of bytes
 
 #if defined(WEIGHTS_Q4)
 const uint GROUPS = 2 * PIECES; // of 32 columns, in a step
@@ -73,9 +70,9 @@ void find_place() {
   first_tile = (gl_WorkGroupID.x * SUBGROUPS + this_subgroup()) * TILES;
   first_x = gl_WorkGroupID.y * XTILES;
 #ifdef WEIGHTS_Q4
-  mask = places[32];
+  mask = masks[0];
 #else
-  mask = places[33];
+  mask = masks[1];
 #endif
 }
 

@@ -35,7 +35,7 @@ enum { WANTED_COUNT = sizeof WANTED / sizeof *WANTED };
 static VulkanDevice device;
 static VulkanPipelines pipelines;
 static DflashError error;
-static VulkanBuffer weights, codes, x, factors, y, found, arrivals, scales, places;
+static VulkanBuffer weights, codes, x, factors, y, found, arrivals, scales, masks;
 
 static void need(DflashStatus status, const char *what) {
   if (!status) return;
@@ -68,13 +68,13 @@ static void open_words(VulkanBuffer *buffer, uint64_t bytes, uint32_t mask, uint
   free(words);
 }
 
-static void open_places(void) {
-  uint32_t words[VULKAN_UNITS_PLACES];
+static void open_masks(void) {
+  uint32_t words[VULKAN_UNITS_MASKS];
   VulkanUpload upload = {0};
-  vulkan_units_places(words);
-  need(vulkan_buffer_open(&device, VULKAN_ON_DEVICE, sizeof words, "places", &places, &error), "places");
+  vulkan_units_masks(words);
+  need(vulkan_buffer_open(&device, VULKAN_ON_DEVICE, sizeof words, "masks", &masks, &error), "masks");
   need(vulkan_upload_begin(&device, &upload, &error), "upload");
-  need(vulkan_upload_copy(&device, &upload, vulkan_buffer_range(&places, 0, sizeof words), words, sizeof words, &error),
+  need(vulkan_upload_copy(&device, &upload, vulkan_buffer_range(&masks, 0, sizeof words), words, sizeof words, &error),
        "upload");
   need(vulkan_upload_end(&device, &upload, &error), "upload");
 }
@@ -109,7 +109,7 @@ static void add_products(VulkanSteps *steps, const VulkanPipeline *pipeline, con
                                   all_of(&y),
                                   all_of(&found),
                                   all_of(&arrivals),
-                                  all_of(&places)};
+                                  all_of(&masks)};
     vulkan_steps_dispatch(
         steps, &(VulkanDispatch){
                    .pipeline = pipeline, .ranges = ranges, .push = push, .groups = {(uint32_t)bands, 1, push->splits}});
@@ -187,7 +187,7 @@ int main(void) {
   open_words(&y, 8 << 20, 0, 0);
   open_words(&found, 128 << 20, 0, 0);
   open_words(&arrivals, 1 << 20, 0, 0);
-  open_places();
+  open_masks();
   for (int p = 0; p < PRODUCT_COUNT; p++)
     for (uint32_t parts = 1; parts <= 3; parts += 2)
       for (int c = 0; c < CUT_COUNT; c++)

@@ -15,10 +15,10 @@ static VulkanBuffer tables; /* of the model that is open */
 
 static void open_tables(DflashModel *model) {
   DflashError error = {0};
-  test_ok(vulkan_buffer_open(&model->device, VULKAN_UPLOAD, 2 * ALIGN, "places", &tables, &error), &error);
-  model->places = vulkan_buffer_range(&tables, 0, VULKAN_UNITS_PLACES * sizeof(uint32_t));
+  test_ok(vulkan_buffer_open(&model->device, VULKAN_UPLOAD, 2 * ALIGN, "tables", &tables, &error), &error);
+  model->masks = vulkan_buffer_range(&tables, 0, VULKAN_UNITS_MASKS * sizeof(uint32_t));
   model->pairs = vulkan_buffer_range(&tables, ALIGN, VULKAN_UNITS_PAIRS * sizeof(uint32_t));
-  vulkan_units_places(tables.mapped);
+  vulkan_units_masks(tables.mapped);
   vulkan_units_pairs((uint32_t *)((char *)tables.mapped + ALIGN));
   test_ok(vulkan_buffer_flush(&model->device, &tables, &error), &error);
 }
