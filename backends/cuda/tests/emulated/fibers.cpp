@@ -1,0 +1,275 @@
+#include "fibers.h"
+
+#include <sys/mman.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <vector>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
+
+EmulatedDim threadIdx, blockIdx, gridDim;
+
+namespace {
+
+enum { MOST_THREADS = 1024, LANES = 32, STACK_BYTES = 256 << 10, MOST_VALUES = 128 };
+enum State { RUNS, AT_WARP, AT_BLOCK, DONE };
+
+/* ---- changing from one stack to another ---- */
+
+#if defined(__x86_64__)
+typedef void *Context;
+
+/* Saves what a call must keep on this stack, and goes on where the other one stopped. */
+extern "C" void emulated_switch(void **from, void *to);
+__asm__(".text\n.globl emulated_switch\n.hidden emulated_switch\n.type emulated_switch,@function\nemulated_switch:\n"
+        "push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
+        "mov %rsp,(%rdi)\nmov %rsi,%rsp\n"
+        "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n"
+        ".size emulated_switch,.-emulated_switch\n");
+
+/* Six registers, the function, and what would be its return address: the stack is as after a call. */
+void context_make(Context *context, char *stack, void (*function)()) {
+  void **top = reinterpret_cast<void **>(stack + STACK_BYTES) - 3;
+  *--top = reinterpret_cast<void *>(function);
+  for (int i = 0; i < 6; i++) *--top = nullptr;
+  *context = top;
+}
+void context_switch(Context *from, Context *to) { emulated_switch(from, *to); }
+#else
+typedef ucontext_t Context;
+void context_make(Context *context, char *stack, void (*function)()) {
+  getcontext(context);
+  context->uc_stack.ss_sp = stack;
+  context->uc_stack.ss_size = STACK_BYTES;
+  context->uc_link = nullptr;
+  makecontext(context, function, 0);
+}
+void context_switch(Context *from, Context *to) { swapcontext(from, to); }
+#endif
+
+struct Fiber {
+  Context context;
+  char *stack = nullptr;
+  State state = DONE;
+};
+
+struct Warp {
+  float values[LANES][MOST_VALUES];
+  float result[MOST_VALUES];
+  int arrived = 0; /* lanes that have given their values */
+};
+
+struct Machine {
+  Fiber fibers[MOST_THREADS];
+  std::vector<Warp> warps{MOST_THREADS / LANES};
+  std::vector<unsigned char> shared;
+  Context scheduler{};
+  const std::function<void()> *kernel = nullptr;
+  unsigned current = 0, threads = 0;
+  bool backwards = false;
+};
+
+Machine &machine() {
+  static Machine *one = new Machine; /* for the life of the process */
+  return *one;
+}
+
+void begin_switch(void **fake, const char *stack, size_t bytes) {
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(fake, stack, bytes);
+#else
+  (void)fake, (void)stack, (void)bytes;
+#endif
+}
+const void *scheduler_stack;
+size_t scheduler_bytes;
+void end_switch(void *fake, bool into_fiber) {
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(fake, into_fiber ? &scheduler_stack : nullptr,
+                                  into_fiber ? &scheduler_bytes : nullptr);
+#else
+  (void)fake, (void)into_fiber;
+#endif
+}
+
+/* Back to the scheduler, until it lets this fiber run again. */
+void wait_as(State state) {
+  Machine &m = machine();
+  Fiber &self = m.fibers[m.current];
+  void *fake = nullptr;
+  self.state = state;
+  begin_switch(state == DONE ? nullptr : &fake, static_cast<const char *>(scheduler_stack), scheduler_bytes);
+  context_switch(&self.context, &m.scheduler);
+  end_switch(fake, true);
+}
+
+void fiber_main() {
+  end_switch(nullptr, true);
+  (*machine().kernel)();
+  wait_as(DONE);
+  abort(); /* nobody resumes a fiber that is done */
+}
+
+void resume(unsigned thread) {
+  Machine &m = machine();
+  void *fake = nullptr;
+  m.current = thread;
+  threadIdx = {thread, 0, 0};
+  begin_switch(&fake, m.fibers[thread].stack, STACK_BYTES);
+  context_switch(&m.scheduler, &m.fibers[thread].context);
+  end_switch(fake, false);
+}
+
+void start_fibers() {
+  Machine &m = machine();
+  for (unsigned i = 0; i < m.threads; i++) {
+    Fiber &f = m.fibers[i];
+    if (!f.stack)
+      f.stack = static_cast<char *>(
+          mmap(nullptr, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    if (f.stack == MAP_FAILED) abort();
+    context_make(&f.context, f.stack, fiber_main);
+    f.state = RUNS;
+  }
+}
+
+unsigned end_of(unsigned first) { return std::min(first + LANES, machine().threads); }
+
+bool all_wait(unsigned first, State state) {
+  Machine &m = machine();
+  bool any = false;
+  for (unsigned i = first; i < end_of(first); i++) {
+    if (m.fibers[i].state == RUNS || (m.fibers[i].state != DONE && m.fibers[i].state != state)) return false;
+    any = any || m.fibers[i].state == state;
+  }
+  return any;
+}
+
+void release(unsigned first, State state) {
+  Machine &m = machine();
+  for (unsigned i = first; i < end_of(first); i++)
+    if (m.fibers[i].state == state) m.fibers[i].state = RUNS;
+}
+
+/* Until its lanes wait for the block, or are done. False: some lanes gave values, and others wait without. */
+bool run_warp(unsigned first) {
+  Machine &m = machine();
+  do {
+    for (unsigned n = 0; n < LANES; n++) {
+      const unsigned i = first + (m.backwards ? LANES - 1 - n : n);
+      if (i < m.threads && m.fibers[i].state == RUNS) resume(i);
+    }
+    if (!all_wait(first, AT_WARP)) return true;
+    if (m.warps[first / LANES].arrived != 0) return false;
+    release(first, AT_WARP);
+  } while (true);
+}
+
+bool run_block() {
+  Machine &m = machine();
+  start_fibers();
+  const unsigned warps = (m.threads + LANES - 1) / LANES;
+  while (true) {
+    for (unsigned n = 0; n < warps; n++)
+      if (!run_warp((m.backwards ? warps - 1 - n : n) * LANES)) return false;
+    bool done = true, together = true;
+    for (unsigned i = 0; i < m.threads; i++) {
+      done = done && m.fibers[i].state == DONE;
+      together = together && (m.fibers[i].state == DONE || m.fibers[i].state == AT_BLOCK);
+    }
+    if (done) return true;
+    if (!together) return false;
+    for (unsigned first = 0; first < m.threads; first += LANES) release(first, AT_BLOCK);
+  }
+}
+
+/* Every lane gives its values and waits; the last one to come makes the result for all. */
+template <class Combine> Warp &give(const float *values, int count, Combine combine) {
+  Machine &m = machine();
+  Warp &warp = m.warps[m.current / LANES];
+  memcpy(warp.values[m.current % LANES], values, static_cast<size_t>(count) * sizeof *values);
+  if (++warp.arrived == LANES) {
+    warp.arrived = 0;
+    for (int n = 0; n < count; n++) warp.result[n] = combine(warp, n);
+  }
+  wait_as(AT_WARP);
+  return warp;
+}
+
+} // namespace
+
+unsigned char *emulated_shared() { return machine().shared.data(); }
+
+uint64_t emulated_clock() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<uint64_t>(t.tv_sec) * 1000000000u + static_cast<uint64_t>(t.tv_nsec);
+}
+
+void __syncthreads() { wait_as(AT_BLOCK); }
+void __syncwarp() { wait_as(AT_WARP); }
+
+void emulated_warp_sum(float *values, int count) {
+  const Warp &warp = give(values, count, [](Warp &w, int n) {
+    float sums[LANES];
+    for (int lane = 0; lane < LANES; lane++) sums[lane] = w.values[lane][n];
+    for (int offset = LANES / 2; offset > 0; offset /= 2)
+      for (int lane = 0; lane < offset; lane++) sums[lane] += sums[lane + offset];
+    return sums[0];
+  });
+  memcpy(values, warp.result, static_cast<size_t>(count) * sizeof *values);
+}
+
+float emulated_warp_max(float value) {
+  return give(&value, 1,
+              [](Warp &w, int n) {
+                float largest = w.values[0][n];
+                for (int lane = 1; lane < LANES; lane++) largest = fmaxf(largest, w.values[lane][n]);
+                return largest;
+              })
+      .result[0];
+}
+
+float emulated_decode_f16(uint32_t bits) {
+  const int exponent = bits >> 10 & 31, fraction = bits & 0x3ff;
+  float size = exponent == 0 ? ldexpf(static_cast<float>(fraction), -24)
+                             : ldexpf(static_cast<float>(1024 + fraction), exponent - 25);
+  if (exponent == 31) size = fraction == 0 ? INFINITY : NAN;
+  return bits & 0x8000 ? -size : size;
+}
+
+/* The step of f16 at x is 2^-10 of its leading bit, at least 2^-24: x is rounded to whole steps, ties to even. */
+float emulated_round_f16(float x) {
+  if (!std::isfinite(x) || x == 0) return x;
+  int exponent;
+  frexpf(x, &exponent);
+  const int step = std::max(exponent - 11, -24);
+  const float rounded = ldexpf(rintf(ldexpf(x, -step)), step);
+  return fabsf(rounded) > 65504 ? copysignf(INFINITY, x) : rounded;
+}
+
+bool emulated_run(EmulatedDim grid, unsigned threads, size_t shared_bytes, bool backwards,
+                  const std::function<void()> &kernel) {
+  Machine &m = machine();
+  if (threads > MOST_THREADS) return false;
+  m.shared.assign(shared_bytes, 0xa5); /* what a block before left there is no value */
+  m.kernel = &kernel;
+  m.threads = threads;
+  m.backwards = backwards;
+  gridDim = grid;
+  for (unsigned z = 0; z < grid.z; z++)
+    for (unsigned y = 0; y < grid.y; y++)
+      for (unsigned x = 0; x < grid.x; x++) {
+        blockIdx = {x, y, z};
+        for (Warp &warp : m.warps) warp.arrived = 0;
+        if (!run_block()) return false;
+      }
+  return true;
+}

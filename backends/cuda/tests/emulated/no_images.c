@@ -1,0 +1,3 @@
+#include "device.h"
+
+const CudaModule cuda_modules[] = {{"plain", "no image"}, {0}};
