@@ -75,13 +75,21 @@ static void stamp(DflashSequence *sequence, const DflashStageCall *c, uint64_t b
   sequence->spans[sequence->span_count++] = (DflashSpan){c->stage, (int32_t)c->layer, begin_ns, end_ns};
 }
 
+/* The planted slowdown: waits until the stage has taken its multiple. */
+static void wait_slow(const DflashModel *model, int32_t stage, uint64_t begin_ns) {
+  if (stage != model->slow_stage) return;
+  const double wanted = (double)(fault_clock_now() - begin_ns) * model->slow_by;
+  while ((double)(fault_clock_now() - begin_ns) < wanted) continue;
+}
+
 static DflashStatus run_one(FaultCall *call, const DflashBlockCall *block, FaultFlow *flow, uint64_t start) {
   DflashStageCall *c = &call->call;
   DflashStatus status = DFLASH_OK;
-  const uint64_t begin_ns = block->flags & DFLASH_BLOCK_STAMP ? fault_clock_now() - start : 0;
+  const uint64_t begin = fault_clock_now();
   if (c->stage == DFLASH_STAGE_ATTN_MIX) status = look_back(call, block, c, flow);
   if (status == DFLASH_OK) status = fault_flow_run(call, flow);
-  if (block->flags & DFLASH_BLOCK_STAMP) stamp(call->sequence, c, begin_ns, fault_clock_now() - start);
+  wait_slow(call->model, c->stage, begin);
+  if (block->flags & DFLASH_BLOCK_STAMP) stamp(call->sequence, c, begin - start, fault_clock_now() - start);
   return status;
 }
 

@@ -118,8 +118,10 @@ static const DflashBackend backend = {
     .name = "faulty",
     .version = "0.1.0",
     .about = "wrong on purpose: another backend with one defect, to measure the gate itself",
-    .options = "base=reference|blas (reference), defect=ID of the catalogue (none), expose=all|end (all), threads=N; "
-               "others go to the base",
+    .options =
+        "base=reference|blas (reference), defect=ID of the catalogue (none), expose=all|end (all), slow=STAGE:FACTOR "
+        "(none; that stage takes FACTOR times as long), threads=N; "
+        "others go to the base",
     .devices = fault_devices,
     .supports = fault_supports,
     .model_open = fault_model_open,

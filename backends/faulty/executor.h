@@ -25,6 +25,8 @@ typedef struct FaultOptions {
   const char *base; /* name */
   const Fault *fault;
   bool expose_end;
+  int32_t slow_stage;
+  double slow_by;
   DflashOption *passed; /* to the base; owned */
   uint32_t passed_count;
 } FaultOptions;

@@ -40,6 +40,8 @@ struct DflashModel {
   int32_t profile;
   const Fault *fault; /* never NULL */
   bool expose_end;
+  int32_t slow_stage; /* takes slow_by times as long; DFLASH_STAGE_NONE: none */
+  double slow_by;
   int64_t blocks;       /* blocks begun on this model */
   DflashSequence *last; /* the sequence that ran the last block; NULL when it was closed */
   struct FaultScratch *scratch;

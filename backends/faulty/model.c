@@ -73,6 +73,8 @@ static DflashStatus fill(DflashModel *model, const DflashModelDesc *desc, const 
   model->profile = desc->profile;
   model->fault = fault;
   model->expose_end = request->options.expose_end;
+  model->slow_stage = request->options.slow_stage;
+  model->slow_by = request->options.slow_by;
   snprintf(model->path, sizeof model->path, "%s, %s", model->base->name,
            fault->defect.id != NULL ? fault->defect.id : "no defect");
   model->scratch = dflash_alloc(1, sizeof *model->scratch);

@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,6 +78,19 @@ static DflashStatus bad_value(const char *key, const char *value, const char *va
   return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "faulty: %s is \"%s\"; valid: %s", key, value, valid);
 }
 
+/* STAGE:FACTOR, to see whether a slowdown is found. */
+static DflashStatus read_slow(const char *value, FaultOptions *options, DflashError *error) {
+  const char *colon = strchr(value, ':');
+  char name[64], *end = NULL;
+  snprintf(name, sizeof name, "%.*s", colon != NULL ? (int)(colon - value) : 0, value);
+  options->slow_stage = dflash_stage_find(name);
+  options->slow_by = colon != NULL ? strtod(colon + 1, &end) : 0;
+  const bool valid =
+      end != NULL && end != colon + 1 && *end == '\0' && options->slow_by >= 1 && options->slow_by <= 100;
+  if (valid && options->slow_stage != DFLASH_STAGE_NONE) return DFLASH_OK;
+  return bad_value("slow", value, "STAGE:FACTOR, a stage of the block and a factor from 1 to 100", error);
+}
+
 static DflashStatus read_option(const DflashOption *option, FaultOptions *options, DflashError *error) {
   if (option->key == NULL || option->value == NULL)
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "faulty: an option without key or value");
@@ -90,6 +104,7 @@ static DflashStatus read_option(const DflashOption *option, FaultOptions *option
                ? DFLASH_OK
                : bad_value("expose", option->value, "all, end", error);
   }
+  if (strcmp(option->key, "slow") == 0) return read_slow(option->value, options, error);
   if (strcmp(option->key, "base") == 0) {
     options->base = option->value;
     const bool valid = strcmp(option->value, "reference") == 0 || strcmp(option->value, "blas") == 0;
@@ -100,7 +115,7 @@ static DflashStatus read_option(const DflashOption *option, FaultOptions *option
 }
 
 DflashStatus fault_options_parse(const DflashModelDesc *desc, FaultOptions *options, DflashError *error) {
-  *options = (FaultOptions){.base = FAULT_BASE_DEFAULT, .fault = &none};
+  *options = (FaultOptions){.base = FAULT_BASE_DEFAULT, .fault = &none, .slow_stage = DFLASH_STAGE_NONE};
   if (desc->option_count == 0) return DFLASH_OK;
   DflashStatus status = fault_check_pointer("options", desc->options, error);
   if (status != DFLASH_OK) return status;

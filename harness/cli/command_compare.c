@@ -58,6 +58,8 @@ int dflash_command_compare(int argc, char **argv) {
        &o->timeout_s, 0},
       {"json", "FILE", "write JSON lines (docs/records.md)", DFLASH_ARGUMENT_TEXT, &o->json, 0},
       {"junit", "FILE", "write JUnit XML, one test case per stage and layer", DFLASH_ARGUMENT_TEXT, &o->junit, 0},
+      {"history", "FILE", "add the run to this history, made if need be (docs/history.md)", DFLASH_ARGUMENT_TEXT,
+       &o->history, 0},
       {"threads,t", "N", "threads of the harness", DFLASH_ARGUMENT_THREADS, &a.threads, 0},
       {"verbose,v", NULL, "print every stage", DFLASH_ARGUMENT_FLAG, &o->verbose, 0},
       {"quiet,q", NULL, "print nothing but errors", DFLASH_ARGUMENT_FLAG, &o->quiet, 0}};

@@ -30,9 +30,14 @@ static DflashStatus check_range(const char *name, int64_t value, int64_t least, 
 }
 
 static DflashStatus check_places(const Arguments *a, DflashError *error) {
-  const char *json = a->run.options.json, *scores = a->sweep.scores;
+  const char *json = a->run.options.json, *scores = a->sweep.scores, *history = a->run.options.history;
   if (json != NULL && scores != NULL && (strcmp(json, scores) == 0 || dflash_same_file(json, scores)))
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--json and --scores name the same file: %s", json);
+  const char *const others[] = {json, scores};
+  for (int i = 0; history != NULL && i < 2; i++)
+    if (others[i] != NULL && (strcmp(history, others[i]) == 0 || dflash_same_file(history, others[i])))
+      return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--history names the file of another output: %s",
+                              history);
   return DFLASH_OK;
 }
 
@@ -99,6 +104,8 @@ int dflash_command_sweep(int argc, char **argv) {
       {"allow-missing", NULL, "a backend that is not available here is no error", DFLASH_ARGUMENT_FLAG,
        &o->allow_missing, 0},
       {"json", "FILE", "write JSON lines, a record a draw (docs/records.md)", DFLASH_ARGUMENT_TEXT, &o->json, 0},
+      {"history", "FILE", "add the run to this history, made if need be (docs/history.md)", DFLASH_ARGUMENT_TEXT,
+       &o->history, 0},
       {"scores", "FILE", "write the scores of every draw by mode and stage, JSON lines", DFLASH_ARGUMENT_TEXT,
        &a.sweep.scores, 0},
       {"threads,t", "N", "threads of the backend, if it has that option (1)", DFLASH_ARGUMENT_THREADS, &a.run.threads,

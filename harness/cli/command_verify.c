@@ -65,8 +65,8 @@ static DflashStatus check_output(const DflashRunOptions *o, DflashError *error) 
     if (dflash_same_file(o->dump, o->files[i]))
       return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "%s: is a golden file that is read: not written over",
                               o->dump);
-  const char *others[] = {o->json, o->junit};
-  for (int i = 0; i < 2; i++)
+  const char *others[] = {o->json, o->junit, o->history};
+  for (int i = 0; i < 3; i++)
     if (others[i] != NULL && (strcmp(o->dump, others[i]) == 0 || dflash_same_file(o->dump, others[i])))
       return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--dump names the file of another output: %s", o->dump);
   return DFLASH_OK;

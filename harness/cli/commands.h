@@ -5,8 +5,11 @@
 #include "dflash/status.h"
 
 int dflash_command_golden(int argc, char **argv);
+int dflash_command_history(int argc, char **argv);
 int dflash_command_verify(int argc, char **argv);
 int dflash_command_compare(int argc, char **argv);
+int dflash_command_compare_runs(int argc, char **argv);
+int dflash_command_gate(int argc, char **argv);
 int dflash_command_bench(int argc, char **argv);
 int dflash_command_sweep(int argc, char **argv);
 int dflash_command_selftest(int argc, char **argv);

@@ -25,7 +25,10 @@ static const Command commands[] = {
     {"golden", "make, inspect and check golden files", dflash_command_golden},
     {"compare", "are the values right that another engine wrote?", dflash_command_compare},
     {"list", "backends, devices, stages, presets, cases", dflash_command_list},
+    {"history", "list, show, export, import and prune what --history kept", dflash_command_history},
     {"selftest", "how good is this gate? every deliberate defect planted and looked for", dflash_command_selftest},
+    {"compare-runs", "is one set of timed runs slower than another?", dflash_command_compare_runs},
+    {"gate", "may this night pass? parity, plausibility and times in one verdict", dflash_command_gate},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
@@ -47,7 +50,7 @@ int dflash_same_file(const char *a, const char *b) {
 static void print_usage(FILE *out) {
   fprintf(out, "dflash-harness " DFLASH_VERSION ": parity and timing for the DFlash 2 block drafter\n\n"
                "usage: dflash-harness COMMAND [OPTIONS] [FILES]\n\ncommands:\n");
-  for (int i = 0; i < COMMANDS; i++) fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].about);
+  for (int i = 0; i < COMMANDS; i++) fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].about);
   fprintf(out, "\n'dflash-harness COMMAND --help' tells about one.\n"
                "exit status: 0 all that was selected ran and passed, 1 something is wrong or slower, 2 bad input or\n"
                "usage, 3 something asked for by name is not available here, 4 nothing ran, 5 cannot tell, 77 all that\n"

@@ -59,6 +59,8 @@ void dflash_run_arguments_rows(DflashRunArguments *a, DflashArgument *table, int
       {"resume", NULL, "keep the complete cases of --json's file, run the others", DFLASH_ARGUMENT_FLAG, &o->resume, 0},
       {"json", "FILE", "write JSON lines (docs/records.md)", DFLASH_ARGUMENT_TEXT, &o->json, 0},
       {"junit", "FILE", "write JUnit XML, one test case per stage and layer", DFLASH_ARGUMENT_TEXT, &o->junit, 0},
+      {"history", "FILE", "add the run to this history, made if need be (docs/history.md)", DFLASH_ARGUMENT_TEXT,
+       &o->history, 0},
       {"threads,t", "N", "threads of the harness, and of the backend if it has that option", DFLASH_ARGUMENT_THREADS,
        &a->threads, 0},
       {"verbose,v", NULL, "print every stage", DFLASH_ARGUMENT_FLAG, &o->verbose, 0},
@@ -109,14 +111,18 @@ static DflashStatus check_stages(const char *patterns, DflashError *error) {
 
 /* What is written must be none of what is read, nor one file twice. */
 static DflashStatus check_files(const DflashRunOptions *o, DflashError *error) {
-  const char *outputs[] = {o->json, o->junit};
-  for (int i = 0; i < 2; i++)
+  const char *outputs[] = {o->json, o->junit, o->history};
+  for (int i = 0; i < 3; i++)
     for (int64_t f = 0; outputs[i] != NULL && f < o->file_count; f++)
       if (dflash_same_file(outputs[i], o->files[f]))
         return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "%s: is a golden file that is read: not written over",
                                 outputs[i]);
   if (o->json != NULL && o->junit != NULL && (strcmp(o->json, o->junit) == 0 || dflash_same_file(o->json, o->junit)))
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--json and --junit name the same file: %s", o->json);
+  for (int i = 0; o->history != NULL && i < 2; i++)
+    if (outputs[i] != NULL && (strcmp(o->history, outputs[i]) == 0 || dflash_same_file(o->history, outputs[i])))
+      return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--history names the file of another output: %s",
+                              o->history);
   return DFLASH_OK;
 }
 

@@ -71,7 +71,7 @@ static void read_beside(DflashBenchCase *bench) {
   DflashSession *s = bench->run.session;
   uint64_t begin = dflash_clock_ns();
   double rate = 0;
-  if (bench->read_count == DFLASH_BENCH_READS || dflash_bench_is_hot(bench)) return;
+  if (s->options->no_roofline || bench->read_count == DFLASH_BENCH_READS || dflash_bench_is_hot(bench)) return;
   if (!DFLASH_BACKEND_HAS(s->backend, measure_read) || begin - bench->read_done_ns < 10 * bench->read_cost_ns) return;
   if (s->backend->measure_read(s->model, &rate, NULL) != DFLASH_OK || rate <= 0) return;
   bench->read_beside[bench->read_count++] = rate;
@@ -134,7 +134,7 @@ static DflashStatus prepare_timed(DflashBenchCase *bench, DflashError *error) {
 /* Cases in memory are timed for the clock's sake, not for a report. */
 static void measure_roofline(DflashBenchCase *bench) {
   DflashSession *s = bench->run.session;
-  if (s->cases != NULL) return;
+  if (s->cases != NULL || s->options->no_roofline) return;
   double rate = 0;
   if (DFLASH_BACKEND_HAS(s->backend, measure_read) && s->backend->measure_read(s->model, &rate, NULL) == DFLASH_OK &&
       rate > bench->read_rate)

@@ -81,8 +81,8 @@ static void add_library(const DflashBenchCase *bench, cJSON *object, int32_t sta
   DflashSession *s = bench->run.session;
   uint64_t ns = 0;
   bool context = dflash_stage_row(stage)->rows == DFLASH_ROWS_CONTEXT;
-  if (s->cases != NULL || context || !dflash_stage_is_matrix(stage) || !DFLASH_BACKEND_HAS(s->backend, library_time))
-    return;
+  if (s->cases != NULL || s->options->no_roofline || context) return;
+  if (!dflash_stage_is_matrix(stage) || !DFLASH_BACKEND_HAS(s->backend, library_time)) return;
   int64_t rows = dflash_stage_rows(s->geometry, &bench->run.c.sizes, stage);
   if (s->backend->library_time(s->model, stage, layer, rows, &ns, NULL) != DFLASH_OK || ns == 0) return;
   cJSON_AddNumberToObject(object, "library_ns", (double)ns);

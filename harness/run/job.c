@@ -127,6 +127,7 @@ static int run_all(DflashJob *job) {
   DflashStoreOptions store = {.console = o->quiet ? NULL : stdout,
                               .json_path = o->json,
                               .junit_path = o->junit,
+                              .history_path = o->history,
                               .resume = o->resume,
                               .verbose = o->verbose};
   DflashError error = {0};

@@ -240,8 +240,11 @@ static int judge_all(Parent *p, int64_t file_count, DflashError *error) {
 
 int dflash_offline_run(const DflashRunOptions *o, int64_t file_count, const char *what, DflashOfflineFn judge) {
   Parent p = {.options = o, .what = what, .judge = judge};
-  const DflashStoreOptions store = {
-      .console = o->quiet ? NULL : stdout, .json_path = o->json, .junit_path = o->junit, .verbose = o->verbose};
+  const DflashStoreOptions store = {.console = o->quiet ? NULL : stdout,
+                                    .json_path = o->json,
+                                    .junit_path = o->junit,
+                                    .history_path = o->history,
+                                    .verbose = o->verbose};
   DflashError error = {0};
   int result = DFLASH_EXIT_OK;
   if (dflash_store_open(&store, &p.store, &error) == DFLASH_OK) {

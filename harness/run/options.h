@@ -35,7 +35,7 @@ typedef struct DflashRunOptions {
   int64_t shard, shards; /* 0-based shard of shards */
   int resume, verbose, quiet;
   int threads; /* of the harness itself (error scales, local recomputation); 0: all CPUs */
-  const char *json, *junit;
+  const char *json, *junit, *history;
   const char *dump;   /* verify: file for the values that fail; NULL: none */
   int64_t dump_limit; /* bytes of values at most */
   const char *golden; /* compare: what the files are judged by */
@@ -44,7 +44,8 @@ typedef struct DflashRunOptions {
   double confidence, budget_s;
   int64_t warmup, max_samples;
   int cold;
-  int64_t round; /* context rows pushed per round; 0: the block alone */
+  int64_t round;   /* context rows pushed per round; 0: the block alone */
+  int no_roofline; /* neither the roofline nor the library's calls are measured */
 } DflashRunOptions;
 
 /* What else decides what a case's record says, as text: "stage=attn.* layer=0 repeat=3 option:form=f32"; "" for the

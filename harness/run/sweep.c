@@ -12,8 +12,8 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "compare/compare.h"
+#include "run/run_record.h"
 #include "run/sweep_parts.h"
-#include "store/environment.h"
 #include "store/fields.h"
 #include "store/store.h"
 #include "time/clock.h"
@@ -175,8 +175,8 @@ static DflashStatus check_scores_file(const char *path, DflashError *error) {
 
 static DflashStatus open_files(Sweep *sweep, DflashError *error) {
   const DflashSweepOptions *o = sweep->options;
-  DflashStoreOptions store = {.json_path = o->run->json};
-  if (o->run->json != NULL) {
+  DflashStoreOptions store = {.json_path = o->run->json, .history_path = o->run->history};
+  if (o->run->json != NULL || o->run->history != NULL) {
     DflashStatus status = dflash_store_open(&store, &sweep->store, error);
     if (status != DFLASH_OK) return status;
   }
@@ -190,14 +190,7 @@ static DflashStatus open_files(Sweep *sweep, DflashError *error) {
 }
 
 static void send_run(Sweep *sweep) {
-  cJSON *record = cJSON_CreateObject(), *environment = dflash_environment();
-  char tool[80];
-  snprintf(tool, sizeof tool, "dflash-harness %s", dflash_field_text(environment, "version"));
-  cJSON_AddStringToObject(record, "type", "run");
-  cJSON_AddStringToObject(record, "command", sweep->options->run->command);
-  cJSON_AddStringToObject(record, "tool", tool);
-  cJSON_AddStringToObject(record, "backend", sweep->options->run->backend);
-  cJSON_AddItemToObject(record, "environment", environment);
+  cJSON *record = dflash_run_record(sweep->options->run);
   keep(sweep, record);
   cJSON_Delete(record);
 }

@@ -1,6 +1,7 @@
 #include "store/environment.h"
 
 #include <cjson/cJSON.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,10 +31,12 @@ static void add_build(cJSON *object) {
   cJSON_AddStringToObject(object, "build_type", DFLASH_BUILD_TYPE);
 }
 
-static void add_kernel(cJSON *object) {
+static void add_system(cJSON *object) {
   struct utsname names;
   char text[sizeof names.sysname + sizeof names.release + sizeof names.machine + 3] = "unknown";
-  if (uname(&names) == 0) snprintf(text, sizeof text, "%s %s %s", names.sysname, names.release, names.machine);
+  bool known = uname(&names) == 0;
+  if (known) snprintf(text, sizeof text, "%s %s %s", names.sysname, names.release, names.machine);
+  cJSON_AddStringToObject(object, "host", known && *names.nodename ? names.nodename : "unknown");
   cJSON_AddStringToObject(object, "kernel", text);
 }
 
@@ -60,7 +63,7 @@ cJSON *dflash_environment(void) {
   if (!object) return NULL;
   add_time(object);
   add_build(object);
-  add_kernel(object);
+  add_system(object);
   dflash_machine_add(object);
   cJSON_AddNumberToObject(object, "cpus_allowed", dflash_cpu_count());
   add_load(object);

@@ -5,8 +5,8 @@
 struct cJSON;
 
 /* One object: time (UTC, ISO 8601), tool version, git revision and dirtiness (of the build), compiler and flags,
- * build type, kernel, cpu model, cpus allowed, governor or "unknown", cpu MHz now, load averages, memory total and
- * available, virtual machine or not, OPENBLAS_* and OMP_* variables. NULL: memory is out. */
+ * build type, host name, kernel, cpu model, cpus allowed, governor or "unknown", cpu MHz now, load averages, memory
+ * total and available, virtual machine or not, OPENBLAS_* and OMP_* variables. NULL: memory is out. */
 struct cJSON *dflash_environment(void);
 
 #endif

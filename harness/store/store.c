@@ -7,7 +7,7 @@
 #include "store/fields.h"
 #include "store/writer.h"
 
-enum { CONSOLE, JSON_LINES, JUNIT, WRITERS };
+enum { CONSOLE, JSON_LINES, JUNIT, HISTORY, WRITERS };
 
 struct DflashStore {
   DflashWriter writers[WRITERS];
@@ -23,6 +23,8 @@ static DflashStatus open_writers(DflashStore *store, const DflashStoreOptions *o
     status = dflash_json_lines_open(options->json_path, store->resume, &store->writers[JSON_LINES], error);
   if (status == DFLASH_OK && options->junit_path)
     status = dflash_junit_open(options->junit_path, store->resume, options->json_path, &store->writers[JUNIT], error);
+  if (status == DFLASH_OK && options->history_path)
+    status = dflash_history_writer_open(options->history_path, &store->writers[HISTORY], error);
   return status;
 }
 

@@ -12,9 +12,10 @@ struct cJSON;
 typedef struct DflashStore DflashStore;
 
 typedef struct DflashStoreOptions {
-  FILE *console;          /* tables for a person; NULL: none */
-  const char *json_path;  /* JSON lines, appended case by case; NULL: none */
-  const char *junit_path; /* rewritten beside and renamed after each case, first with what resume keeps; NULL: none */
+  FILE *console;            /* tables for a person; NULL: none */
+  const char *json_path;    /* JSON lines, appended case by case; NULL: none */
+  const char *junit_path;   /* rewritten beside and renamed after each case, first with what resume keeps; NULL: none */
+  const char *history_path; /* a history that complete cases are added to; NULL: none */
   int resume;  /* json_path's complete cases are kept (see dflash_store_has) and appended to; a broken last line is cut
                 */
   int verbose; /* console: every stage, not only the notable ones */

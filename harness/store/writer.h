@@ -21,6 +21,9 @@ DflashStatus dflash_json_lines_open(const char *path, const DflashResume *resume
 DflashStatus dflash_junit_open(const char *path, const DflashResume *resume, const char *kept, DflashWriter *writer,
                                DflashError *error);
 
+/* A history that cases are added to as they are complete (docs/history.md). */
+DflashStatus dflash_history_writer_open(const char *path, DflashWriter *writer, DflashError *error);
+
 /* Reads a file of records that an earlier run may have left unfinished. No file is an empty one. */
 DflashStatus dflash_resume_open(const char *path, DflashResume **resume, DflashError *error);
 /* DFLASH_INVALID_DATA when path is a file that holds something else than records. */

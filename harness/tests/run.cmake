@@ -23,3 +23,11 @@ foreach(name cli_usage cli_golden cli_verify cli_resume cli_plugins cli_bench cl
                    ${run_plugin_targets})
 endforeach()
 target_sources(test_cli_damage PRIVATE golden_copy.c)
+
+# Times compared, and the gate.
+foreach(name cli_compare_runs cli_gate cli_gate_history)
+  dflash_test(${name} LIBS dflash_load LABELS cli TIMEOUT 300)
+  target_sources(test_${name} PRIVATE program.c bench_records.c)
+  add_dependencies(test_${name} dflash-harness dflash-backend-reference dflash-backend-faulty)
+endforeach()
+dflash_test(gate_waivers LIBS dflash_run)

@@ -265,6 +265,11 @@ static void test_options_are_checked(void **state) {
   assert_int_equal(supports("base", "faulty"), DFLASH_INVALID_ARGUMENT);
   assert_non_null(strstr(error.message, "reference, blas"));
   assert_int_equal(supports("expose", "some"), DFLASH_INVALID_ARGUMENT);
+  assert_int_equal(supports("slow", "head.logits:1.5"), DFLASH_OK);
+  const char *const bad[] = {"head.logits", "head.logits:", "head.logits:0.5", "head.logits:2x", "nowhere:2", ":2"};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    assert_int_equal(supports("slow", bad[i]), DFLASH_INVALID_ARGUMENT);
+  assert_non_null(strstr(error.message, "STAGE:FACTOR"));
   assert_int_equal(supports("threads", "2"), DFLASH_OK);
   assert_int_equal(supports("threads", "many"), DFLASH_INVALID_ARGUMENT);
   assert_non_null(strstr(error.message, "reference: threads"));

@@ -1,3 +1,12 @@
 dflash_test(clock LIBS dflash_time)
 dflash_test(statistics LIBS dflash_time)
 dflash_test(sample LIBS dflash_time)
+# The comparison of times: its parts, and how often it is wrong on drawn times (all of it: compare_simulation).
+foreach(name compare_rank compare_time)
+  dflash_test(${name} LIBS dflash_time)
+endforeach()
+add_executable(compare_simulation compare_simulation.c compare_noise.c)
+target_include_directories(compare_simulation PRIVATE ${PROJECT_SOURCE_DIR}/harness)
+target_link_libraries(compare_simulation PRIVATE dflash_time dflash_options m)
+add_test(NAME compare_simulation COMMAND compare_simulation 40)
+set_tests_properties(compare_simulation PROPERTIES LABELS unit TIMEOUT 300)
