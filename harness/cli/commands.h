@@ -14,6 +14,7 @@ int dflash_command_bench(int argc, char **argv);
 int dflash_command_sweep(int argc, char **argv);
 int dflash_command_selftest(int argc, char **argv);
 int dflash_command_list(int argc, char **argv);
+int dflash_command_report(int argc, char **argv);
 
 /* Logs the error and gives its exit status. */
 int dflash_command_fail(const DflashError *error);

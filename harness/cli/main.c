@@ -29,6 +29,7 @@ static const Command commands[] = {
     {"selftest", "how good is this gate? every deliberate defect planted and looked for", dflash_command_selftest},
     {"compare-runs", "is one set of timed runs slower than another?", dflash_command_compare_runs},
     {"gate", "may this night pass? parity, plausibility and times in one verdict", dflash_command_gate},
+    {"report", "what runs found, as a page and figures", dflash_command_report},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 

@@ -9,7 +9,7 @@ function(dflash_mutant name source)
   cmake_parse_arguments(arg "" "" "WRAPS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/harness/cli/*.c)
   add_executable(mutant-${name} ${sources} mutants/${source})
-  target_link_libraries(mutant-${name} PRIVATE dflash_run dflash_options)
+  target_link_libraries(mutant-${name} PRIVATE dflash_run dflash_options dflash_report_places)
   target_compile_definitions(mutant-${name} PRIVATE DFLASH_VERSION="${PROJECT_VERSION}"
     DFLASH_BACKEND_FOLDER="${PROJECT_BINARY_DIR}/backends")
   foreach(function ${arg_WRAPS})

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from trends import robust
 
@@ -31,7 +31,7 @@ class Noise:
 
     def half_width(self, variance):
         independent = self.degrees * (1 - self.correlation**2) / (1 + self.correlation**2)
-        return float(student.ppf((1 + CONFIDENCE) / 2, max(independent, 1))) * variance**0.5
+        return float(stdtrit(max(independent, 1), (1 + CONFIDENCE) / 2)) * variance**0.5
 
 
 def level(nights, floor):

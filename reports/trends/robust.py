@@ -1,12 +1,12 @@
 """Location and scale that a few wild nights do not move, for many windows at once (Huber's proposal 2)."""
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri
 
 CLIP = 2.5  # residuals beyond this many sigma count as this many
 # What clipping leaves of the variance of normal residuals: sums of clipped squares are divided by it.
-KEPT = float(norm.cdf(CLIP) - norm.cdf(-CLIP) - 2 * CLIP * norm.pdf(CLIP) + 2 * CLIP**2 * norm.sf(CLIP))
-MAD = float(norm.ppf(0.75))  # of normal residuals, in sigma
+KEPT = float(ndtr(CLIP) - ndtr(-CLIP) - 2 * CLIP * float(np.exp(-CLIP**2 / 2) / np.sqrt(2 * np.pi)) + 2 * CLIP**2 * ndtr(-CLIP))
+MAD = float(ndtri(0.75))  # of normal residuals, in sigma
 ITERATIONS = 4
 
 

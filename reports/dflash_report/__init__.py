@@ -1,0 +1,1 @@
+"""The report: records of runs, and the history of nights, as one HTML page and figures (docs/report.md)."""
