@@ -1,7 +1,10 @@
 /* The steps of a block, from the host's inputs to the tokens. */
 #include <math.h>
 
+#include <string.h>
+
 #include "attend.h"
+#include "fragments.h"
 #include "held.h"
 #include "product.h"
 #include "rows.h"
@@ -15,6 +18,7 @@ typedef struct Build {
   const VulkanScratch *t;
   const VulkanBlockPlan *plan;
   VulkanSteps *steps;
+  VulkanMade made[VULKAN_FORMS]; /* of the activation that was made last: in scratch.fragments */
   DflashError *error;
   DflashStatus status; /* of the first step that failed; later ones do nothing */
 } Build;
@@ -56,6 +60,28 @@ static uint32_t row_groups(const Build *b, int id, int64_t width) {
                               .stage = stage_,                              \
                               .layer = (int32_t)(layer_)})
 
+/* The kernel that makes a stage's values, with what the plain one binds; where it also prepares them, products find
+ * what they need. `dispatch.stage` is whose time it takes. */
+static void make(Build *b, int32_t stage, int64_t layer, VulkanDispatch dispatch) {
+  const VulkanMaker maker = vulkan_maker(b->model, stage, layer);
+  VulkanRange ranges[VULKAN_MAX_BINDINGS];
+  memcpy(ranges, dispatch.ranges, vulkan_kernel_info(maker.plain)->bindings * sizeof *ranges);
+  dispatch.ranges = ranges;
+  for (int i = 0; i < VULKAN_FORMS; i++)
+    b->made[i] = maker.forms[i] ? vulkan_product_makes(b->model, maker.forms[i]) : (VulkanMade){0};
+  if (maker.forms[0]) vulkan_maker_ranges(b->model, &maker, b->t, ranges);
+  if (maker.plain == VULKAN_KERNEL_MIX) dispatch.groups[0] = vulkan_mix_groups(b->g, &maker);
+  kernel(b, maker.kernel, maker.constants, maker.count, dispatch);
+}
+
+#define MAKE(b, made_stage, made_layer, stage_, layer_, push_, x_, y_, ...) \
+  make(b, made_stage, made_layer,                                           \
+       (VulkanDispatch){.ranges = (const VulkanRange[]){__VA_ARGS__},       \
+                        .push = push_,                                      \
+                        .groups = {x_, y_, 1},                              \
+                        .stage = stage_,                                    \
+                        .layer = (int32_t)(layer_)})
+
 /* A stage's values are complete: a capturing sequence keeps them. */
 static void keep(Build *b, int32_t stage, int64_t layer, VulkanRange values) {
   if (!b->s->capture || b->status) return;
@@ -65,10 +91,18 @@ static void keep(Build *b, int32_t stage, int64_t layer, VulkanRange values) {
                     piece(c->stages[stage], (uint64_t)layer * c->layer_bytes[stage], bytes));
 }
 
-/* Up to VULKAN_AT_ONCE products of one activation, one after the other; what they make of it is made once where it
- * serves the next, too. */
+/* What a product makes of its activation, or finds that was made. */
+static void find_fragments(Build *b, VulkanProduct *p) {
+  const VulkanMade wanted = vulkan_product_makes(b->model, p->matrix);
+  const int at = vulkan_made_serves(&b->made[1], &wanted) ? 1 : 0;
+  p->fragments = b->t->fragments[at];
+  p->factors = b->t->factors[at];
+  vulkan_product_follow(b->model, p, &b->made[at]);
+}
+
+/* Up to VULKAN_AT_ONCE products of the activation that was made last, one after the other; what they make of it is made
+ * once where it serves the next, too. */
 static void products(Build *b, VulkanRange x, const VulkanProduct *list, int count) {
-  int made = VULKAN_MADE_NOTHING;
   for (int i = 0; i < count && !b->status; i++) {
     VulkanProduct p = list[i];
     p.x = x;
@@ -79,19 +113,18 @@ static void products(Build *b, VulkanRange x, const VulkanProduct *list, int cou
     p.words = b->t->words;
     p.scales = b->t->scales;
     p.largest = b->t->largest;
-    p.fragments = b->t->fragments;
-    p.factors = b->t->factors;
     p.found = b->t->found[i];
     p.arrivals = vulkan_units_arrivals(b->s, i);
     p.most_rows = b->g->block;
-    vulkan_product_follow(b->model, &p, &made);
+    p.apart = vulkan_splits_apart(b->model, p.stage, p.layer) > 1;
+    find_fragments(b, &p);
     b->status = vulkan_steps_product(b->model, b->steps, &p, b->error);
   }
 }
 
+/* Its values are complete when the kernel that reads them has run: sums of splits may be left for it. */
 static void product(Build *b, const VulkanMatrix *matrix, VulkanRange x, VulkanRange y, int32_t stage, int64_t layer) {
   products(b, x, &(VulkanProduct){.matrix = matrix, .y = y, .stage = stage, .layer = (int32_t)layer}, 1);
-  keep(b, stage, layer, y);
 }
 
 /* ---- parts of a layer ---- */
@@ -101,20 +134,27 @@ static void conv_in(Build *b, const VulkanMatrix *matrix, VulkanRange base, int3
   const DflashGeometry *g = b->g;
   const ConvPush push = {(uint32_t)g->hidden, (uint32_t)dflash_geometry_groups(g)};
   product(b, matrix, b->t->norm, b->t->kernel, kernel_stage, layer);
-  KERNEL(b, CONV, kernel_stage + 1, layer, &push, row_groups(b, VULKAN_KERNEL_CONV, g->hidden), (uint32_t)b->plan->rows,
-         b->t->norm, b->t->kernel, base, b->t->conv);
+  MAKE(b, kernel_stage + 1, layer, kernel_stage + 1, layer, &push, row_groups(b, VULKAN_KERNEL_CONV, g->hidden),
+       (uint32_t)b->plan->rows, b->t->norm, b->t->kernel, base, b->t->conv);
+  keep(b, kernel_stage, layer, b->t->kernel);
   keep(b, kernel_stage + 1, layer, b->t->conv);
 }
 
-/* attn.out or mlp.out, and the norm of what follows */
-static void out(Build *b, VulkanRange x, VulkanRange base, VulkanRange weight, int32_t stage, int64_t layer) {
+/* attn.out or mlp.out, of the product of the stage before, and the norm of what follows: the head and the selector take
+ * no anchor. */
+static void out(Build *b, VulkanRange x, VulkanRange base, VulkanRange weight, int32_t stage, int64_t layer,
+                int32_t norm_stage, int64_t norm_layer) {
   const DflashGeometry *g = b->g;
-  const OutPush push = {(uint32_t)g->hidden, (uint32_t)dflash_geometry_groups(g), 1 / (float)g->hidden, (float)g->eps};
-  KERNEL(b, OUT, stage, layer, &push, (uint32_t)b->plan->rows, 1, b->t->h, x, b->t->kernel, base, weight, b->t->norm);
+  const OutPush push = {(uint32_t)g->hidden, (uint32_t)dflash_geometry_groups(g), 1 / (float)g->hidden, (float)g->eps,
+                        norm_stage == DFLASH_STAGE_FINAL_NORM};
+  MAKE(b, norm_stage, norm_layer, stage, layer, &push, (uint32_t)b->plan->rows, 1, b->t->h, x, b->t->kernel, base,
+       weight, b->t->norm);
+  keep(b, stage - 1, layer, x);
   keep(b, stage, layer, b->t->h);
+  keep(b, norm_stage, norm_layer, b->t->norm);
 }
 
-/* attn.q and attn.k */
+/* attn.q and attn.k; their products and v's are complete then. */
 static void heads(Build *b, const VulkanLayer *l, int64_t layer) {
   const DflashGeometry *g = b->g;
   const VulkanScratch *t = b->t;
@@ -124,8 +164,19 @@ static void heads(Build *b, const VulkanLayer *l, int64_t layer) {
                           .rotate = (uint32_t)dflash_geometry_rotary(g, layer),
                           .inverse = 1 / (float)g->head_dim,
                           .eps = (float)g->eps};
-  KERNEL(b, HEADS, DFLASH_STAGE_ATTN_Q, layer, &push, push.heads + push.others, (uint32_t)b->plan->rows, t->q_proj,
-         l->q_norm, t->table, t->q, t->k_proj, l->k_norm, t->k);
+  const VulkanMaker maker = vulkan_heads_maker(b->model, layer);
+  VulkanRange ranges[VULKAN_MAX_BINDINGS] = {t->q_proj, l->q_norm, t->table, t->q, t->k_proj, l->k_norm, t->k};
+  if (maker.kernel != maker.plain) vulkan_heads_ranges(&maker, t, ranges);
+  const uint32_t v_heads = maker.splits[2] > 1 ? push.others : 0;
+  kernel(b, maker.kernel, maker.constants, maker.count,
+         (VulkanDispatch){.ranges = ranges,
+                          .push = &push,
+                          .groups = {push.heads + push.others + v_heads, (uint32_t)b->plan->rows, 1},
+                          .stage = DFLASH_STAGE_ATTN_Q,
+                          .layer = (int32_t)layer});
+  keep(b, DFLASH_STAGE_ATTN_Q_PROJ, layer, t->q_proj);
+  keep(b, DFLASH_STAGE_ATTN_K_PROJ, layer, t->k_proj);
+  keep(b, DFLASH_STAGE_ATTN_V_PROJ, layer, t->v_proj);
   keep(b, DFLASH_STAGE_ATTN_Q, layer, t->q);
   keep(b, DFLASH_STAGE_ATTN_K, layer, t->k);
 }
@@ -191,14 +242,9 @@ static void attend(Build *b, int64_t layer, const Segment *segment, uint32_t fir
 static void mix(Build *b, int64_t layer, uint32_t parts) {
   const DflashGeometry *g = b->g;
   const VulkanScratch *t = b->t;
-  const uint32_t threads = vulkan_mix_threads(&b->model->device.traits);
   const MixPush push = {(uint32_t)b->plan->rows, (uint32_t)g->heads, (uint32_t)g->head_dim, parts};
-  kernel(b, VULKAN_KERNEL_MIX, &threads, 1,
-         (VulkanDispatch){.ranges = (const VulkanRange[]){t->sums, t->mixes, t->mix},
-                          .push = &push,
-                          .groups = {push.heads, push.rows, 1},
-                          .stage = DFLASH_STAGE_ATTN_MIX,
-                          .layer = (int32_t)layer});
+  MAKE(b, DFLASH_STAGE_ATTN_MIX, layer, DFLASH_STAGE_ATTN_MIX, layer, &push, push.heads, push.rows, t->sums, t->mixes,
+       t->mix);
 }
 
 static void attention(Build *b, int64_t layer) {
@@ -223,33 +269,32 @@ static void attention_layer(Build *b, const VulkanLayer *l, int64_t layer) {
       {.matrix = &l->k, .y = t->k_proj, .stage = DFLASH_STAGE_ATTN_K_PROJ, .layer = (int32_t)layer},
       {.matrix = &l->v, .y = t->v_proj, .stage = DFLASH_STAGE_ATTN_V_PROJ, .layer = (int32_t)layer}};
   products(b, t->conv, qkv, 3);
-  for (int i = 0; i < 3; i++) keep(b, qkv[i].stage, layer, qkv[i].y);
   heads(b, l, layer);
   attention(b, layer);
   product(b, &l->o, t->mix, t->o_proj, DFLASH_STAGE_ATTN_O_PROJ, layer);
-  out(b, t->o_proj, l->attn_base, l->post_norm, DFLASH_STAGE_ATTN_OUT, layer);
-  keep(b, DFLASH_STAGE_MLP_NORM, layer, t->norm);
+  out(b, t->o_proj, l->attn_base, l->post_norm, DFLASH_STAGE_ATTN_OUT, layer, DFLASH_STAGE_MLP_NORM, layer);
 }
 
 static void mlp_layer(Build *b, const VulkanLayer *l, int64_t layer) {
   const VulkanScratch *t = b->t;
-  const bool last = layer + 1 == b->g->layers;
+  int64_t norm_layer = layer;
+  const int32_t norm_stage = vulkan_stage_after(b->g, &norm_layer);
   conv_in(b, &l->mlp_kernel, l->mlp_base, DFLASH_STAGE_MLP_KERNEL, layer);
   const VulkanProduct gate_up[] = {
       {.matrix = &l->gate, .y = t->gate, .stage = DFLASH_STAGE_MLP_GATE, .layer = (int32_t)layer},
       {.matrix = &l->up, .y = t->up, .stage = DFLASH_STAGE_MLP_UP, .layer = (int32_t)layer}};
   products(b, t->conv, gate_up, 2);
-  for (int i = 0; i < 2; i++) keep(b, gate_up[i].stage, layer, gate_up[i].y);
   const ActPush push = {(uint32_t)b->g->intermediate};
   const uint32_t most = b->model->device.traits.max_groups[0];
   const uint32_t groups = row_groups(b, VULKAN_KERNEL_ACT, b->g->intermediate);
-  KERNEL(b, ACT, DFLASH_STAGE_MLP_ACT, layer, &push, groups < most ? groups : most, (uint32_t)b->plan->rows, t->gate,
-         t->up, t->act);
+  MAKE(b, DFLASH_STAGE_MLP_ACT, layer, DFLASH_STAGE_MLP_ACT, layer, &push, groups < most ? groups : most,
+       (uint32_t)b->plan->rows, t->gate, t->up, t->act);
+  for (int i = 0; i < 2; i++) keep(b, gate_up[i].stage, layer, gate_up[i].y);
   keep(b, DFLASH_STAGE_MLP_ACT, layer, t->act);
   product(b, &l->down, t->act, t->down, DFLASH_STAGE_MLP_DOWN, layer);
-  out(b, t->down, l->mlp_base, last ? b->model->norm : b->model->layers[layer + 1].input_norm, DFLASH_STAGE_MLP_OUT,
-      layer);
-  keep(b, last ? DFLASH_STAGE_FINAL_NORM : DFLASH_STAGE_ATTN_NORM, last ? 0 : layer + 1, t->norm);
+  const bool last = norm_stage == DFLASH_STAGE_FINAL_NORM;
+  out(b, t->down, l->mlp_base, last ? b->model->norm : b->model->layers[norm_layer].input_norm, DFLASH_STAGE_MLP_OUT,
+      layer, norm_stage, norm_layer);
 }
 
 /* ---- before and after the layers ---- */
@@ -265,8 +310,8 @@ static void begin(Build *b) {
   vulkan_steps_copy(b->steps, vulkan_buffer_range(&b->s->upload, 0, words), piece(all, 0, words));
   vulkan_steps_fill(b->steps, t->flags, 0);
   const NormPush norm = {(uint32_t)g->hidden, 1 / (float)g->hidden, (float)g->eps};
-  KERNEL(b, ENTER, DFLASH_STAGE_ATTN_NORM, 0, &norm, rows, 1,
-         vulkan_buffer_range(&b->s->upload, b->s->input.h, h_bytes), b->model->layers[0].input_norm, t->norm, t->h);
+  MAKE(b, DFLASH_STAGE_ATTN_NORM, 0, DFLASH_STAGE_ATTN_NORM, 0, &norm, rows, 1,
+       vulkan_buffer_range(&b->s->upload, b->s->input.h, h_bytes), b->model->layers[0].input_norm, t->norm, t->h);
   keep(b, DFLASH_STAGE_ATTN_NORM, 0, t->norm);
   const RotationPush push = {(uint32_t)g->head_dim / 2};
   KERNEL(b, ROTATION, DFLASH_STAGE_ATTN_KERNEL, 0, &push, ceil_div(push.half_dim, 64), rows, t->positions,

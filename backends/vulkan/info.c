@@ -5,6 +5,7 @@
 #include "abi.h"
 #include "attend.h"
 #include "base/error.h"
+#include "fragments.h"
 #include "info.h"
 #include "product.h"
 #include "rows.h"
@@ -87,46 +88,64 @@ static int32_t dispatch_of(const DflashGeometry *g, int32_t stage, int64_t layer
   return stage + (int32_t)layer * DFLASH_STAGE_COUNT;
 }
 
-static void name_path(int32_t stage, char *path, size_t size) {
+static const char *name_of(int32_t stage) {
   switch (stage) {
   case DFLASH_STAGE_ATTN_MIX:
-    snprintf(path, size, "split context, online softmax, f32");
-    break;
+    return "split context, online softmax, f32";
   case DFLASH_STAGE_SELECT:
-    snprintf(path, size, "top-k by chunks and bounds, all pairs, walk");
-    break;
+    return "top-k by chunks and bounds, all pairs, walk";
   case DFLASH_STAGE_ATTN_OUT:
   case DFLASH_STAGE_MLP_OUT:
-    snprintf(path, size, "convolution, sum and the next norm, f32");
-    break;
+    return "convolution, sum and the next norm, f32";
   default:
-    snprintf(path, size, "f32");
+    return "f32";
   }
 }
 
-/* The kernel that does most of the work of a stage that is no matrix product. */
-static int main_kernel(int32_t stage, int64_t layer) {
+static void name_path(const DflashModel *model, int32_t stage, int64_t layer, char *path, size_t size) {
+  snprintf(path, size, "%s%s", name_of(stage),
+           vulkan_stage_is_prepared(model, stage, layer) ? ", prepared for matrix units" : "");
+}
+
+static void name_product(const DflashModel *model, const VulkanMatrix *matrix, int32_t stage, int64_t layer,
+                         int64_t rows, char *path, size_t size) {
+  const uint32_t splits = vulkan_splits_apart(model, stage, layer);
+  vulkan_product_path(model, matrix, rows, path, size);
+  const size_t used = strlen(path);
+  if (splits > 1) snprintf(path + used, size - used, ", %u sums apart", splits);
+}
+
+/* The kernel that does most of the work of a stage that is no matrix product, with its constants: *count of them. A sum
+ * is in the dispatch of the norm behind it. */
+static int main_kernel(const DflashModel *model, int32_t stage, int64_t layer, int64_t rows,
+                       uint32_t constants[VULKAN_MAX_CONSTANTS], uint32_t *count) {
+  const int plain = stage == DFLASH_STAGE_CONTEXT_NORM ? VULKAN_KERNEL_NORM : VULKAN_KERNEL_HEADS;
+  VulkanMaker maker;
+  *count = 0;
   switch (stage) {
   case DFLASH_STAGE_CONTEXT_NORM:
-    return VULKAN_KERNEL_NORM;
-  case DFLASH_STAGE_ATTN_NORM:
-    return layer == 0 ? VULKAN_KERNEL_ENTER : VULKAN_KERNEL_OUT;
   case DFLASH_STAGE_CONTEXT_K:
+    *count = vulkan_row_constants(&model->device.traits, &model->geometry, plain, constants);
+    return plain;
   case DFLASH_STAGE_ATTN_Q:
   case DFLASH_STAGE_ATTN_K:
-    return VULKAN_KERNEL_HEADS;
-  case DFLASH_STAGE_ATTN_CONV_IN:
-  case DFLASH_STAGE_MLP_CONV_IN:
-    return VULKAN_KERNEL_CONV;
+    maker = vulkan_heads_maker(model, layer);
+    break;
   case DFLASH_STAGE_ATTN_MIX:
+    vulkan_attend_constants(model, rows, constants);
+    *count = VULKAN_ATTEND_CONSTANTS;
     return VULKAN_KERNEL_ATTEND;
-  case DFLASH_STAGE_MLP_ACT:
-    return VULKAN_KERNEL_ACT;
   case DFLASH_STAGE_SELECT:
+    constants[(*count)++] = vulkan_select_threads(&model->device.traits);
     return VULKAN_KERNEL_TOP;
-  default: /* a sum, and the norm in its dispatch */
-    return VULKAN_KERNEL_OUT;
+  default:
+    if (stage == DFLASH_STAGE_ATTN_OUT) stage = DFLASH_STAGE_MLP_NORM;
+    if (stage == DFLASH_STAGE_MLP_OUT) stage = vulkan_stage_after(&model->geometry, &layer);
+    maker = vulkan_maker(model, stage, layer);
   }
+  memcpy(constants, maker.constants, sizeof maker.constants);
+  *count = maker.count;
+  return maker.kernel;
 }
 
 /* Appends the statistics of the stage's kernel, which is made where it is not there yet: the model's pipelines are a
@@ -138,13 +157,8 @@ static DflashStatus add_statistics(const DflashModel *model, int32_t stage, int6
   const VulkanPipeline *pipeline;
   VulkanStatistics statistics;
   uint32_t constants[VULKAN_MAX_CONSTANTS], count;
-  const int kernel = matrix ? vulkan_product_kernel(model, matrix, rows, constants, &count) : main_kernel(stage, layer);
-  if (!matrix) count = vulkan_row_constants(&model->device.traits, &model->geometry, kernel, constants);
-  if (kernel == VULKAN_KERNEL_ATTEND) {
-    vulkan_attend_constants(model, rows, constants);
-    count = VULKAN_ATTEND_CONSTANTS;
-  }
-  if (kernel == VULKAN_KERNEL_TOP) constants[count++] = vulkan_select_threads(&model->device.traits);
+  const int kernel = matrix ? vulkan_product_kernel(model, matrix, rows, constants, &count)
+                            : main_kernel(model, stage, layer, rows, constants, &count);
   DflashStatus status = vulkan_pipeline_get(&m->device, &m->pipelines, kernel, constants, count, &pipeline, error);
   if (!status) status = vulkan_statistics_read(&m->device, pipeline, &statistics, error);
   if (!status) vulkan_statistics_append(&statistics, info->path, sizeof info->path);
@@ -165,9 +179,9 @@ DflashStatus vulkan_stage_info(const DflashModel *model, int32_t stage, int64_t 
   out.dispatch = dispatch_of(&model->geometry, stage, layer);
   out.weight_bytes = matrix ? matrix->row_bytes * (uint64_t)matrix->rows : (uint64_t)small_bytes(model, stage, rows);
   if (matrix)
-    vulkan_product_path(model, matrix, rows, out.path, sizeof out.path);
+    name_product(model, matrix, stage, layer, rows, out.path, sizeof out.path);
   else
-    name_path(stage, out.path, sizeof out.path);
+    name_path(model, stage, layer, out.path, sizeof out.path);
   if (model->device.statistics) status = add_statistics(model, stage, layer, rows, &out, error);
   if (!status) VULKAN_GIVE(info, out);
   return status;

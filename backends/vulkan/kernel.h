@@ -8,7 +8,7 @@
 #include "memory.h"
 #include "shaders/push.h"
 
-enum { VULKAN_MAX_BINDINGS = 10, VULKAN_MAX_CONSTANTS = 7, VULKAN_PUSH_BYTES = 64, VULKAN_MAX_PARTS = 64 };
+enum { VULKAN_MAX_BINDINGS = 14, VULKAN_MAX_CONSTANTS = 11, VULKAN_PUSH_BYTES = 64, VULKAN_MAX_PARTS = 64 };
 
 /* X(ID, module, bindings, mask of bindings written, push constants)
  *
@@ -71,46 +71,63 @@ enum { VULKAN_MAX_BINDINGS = 10, VULKAN_MAX_CONSTANTS = 7, VULKAN_PUSH_BYTES = 6
  * [8]. Constants: 0 P, parts of f16: 1 (profiles f16 and i8) or 3; 1 whether x becomes integers. Groups: ceil(groups /
  * 16), 8 * x_tiles; 256 threads
  *
+ * enter_fragments, out_fragments, conv_fragments, act_fragments, mix_fragments: the kernel of that name, which also
+ * prepares its norm or y. Behind its own bindings: columns; pairs; words; factors; of out also the words, the factors
+ * and the columns of another form. Behind its constants: P; whether y becomes integers; whether there is a column
+ * field; of out also how many forms there are, and whether the other one has a column field. Rows past the last stay as
+ * they are. Groups of mix: along x as many as the prepared columns have heads.
+ * conv_, act_ and out_fragments also add splits. Behind all that they bind d, gate and up, or x as a product left it,
+ * float[rows][splits][width], and write it where the plain kernel reads it; constants behind the others: how many
+ * splits of each. 1: the product itself is bound. heads_sums: as heads, and 7 sums of x; 8 of the other x; 9 of v; 10
+ * v; constants 1 to 3 their splits. Groups along x: heads + others, and where v has splits as many more as others.
+ *
  * units_*: 0 weights uvec4[tiles][pieces][32]; 1 scales as above; 2 codes uint[tiles][pieces][8] of q4tp; 3 words; 4
  * factors; 5 y; 6 found vec4[tiles][splits][x_tiles][32], of all parts; 7 arrivals uint, one a workgroup of all splits
- * together, 0 before and after; 8 masks uint[2]. Constants: 0 threads, 32 a subgroup; 1 tiles of 8 rows of x that a
+ * together, 0 before and after; 8 masks uint[2]; 6 and 7 are of no use where splits are left apart, y[rows][splits]
+ * [out_rows]. Constants: 0 threads, 32 a subgroup; 1 tiles of 8 rows of x that a
  * workgroup takes; 2 tiles of 16 rows of w that a subgroup takes: 1 or 2; 3 whether x comes through shared memory; 4 P;
  * 5 pieces of a step. Groups: ceil(tiles / (subgroups * constant 2)), x_tiles / constant 1, splits
  *
  * units_probe: 0 a uvec4[32]; 1 b uvec2[32]; 2 products float[32][4]; groups 1; push of no use */
-#define VULKAN_KERNELS(X)                                 \
-  X(MATRIX_F32, matrix_f32, 6, 1u << 5, MatrixPush)       \
-  X(MATRIX_F16, matrix_f16, 6, 1u << 5, MatrixPush)       \
-  X(MATRIX_BF16, matrix_bf16, 6, 1u << 5, MatrixPush)     \
-  X(MATRIX_Q8, matrix_q8, 6, 1u << 5, MatrixPush)         \
-  X(MATRIX_Q4, matrix_q4, 6, 1u << 5, MatrixPush)         \
-  X(HALF_F32, half_f32, 7, 1u << 5, MatrixPush)           \
-  X(HALF_F16, half_f16, 7, 1u << 5, MatrixPush)           \
-  X(HALF_BF16, half_bf16, 7, 1u << 5, MatrixPush)         \
-  X(HALF_Q8, half_q8, 7, 1u << 5, MatrixPush)             \
-  X(HALF_Q4, half_q4, 7, 1u << 5, MatrixPush)             \
-  X(MATRIX_I8, matrix_i8, 7, 1u << 5, MatrixPush)         \
-  X(MATRIX_I8_DOT, matrix_i8_dot, 7, 1u << 5, MatrixPush) \
-  X(QUANTISE, quantise, 3, 6u, QuantisePush)              \
-  X(LARGEST, largest, 3, 1u << 2, LargestPush)            \
-  X(PREPARE, prepare, 5, 3u << 3, PreparePush)            \
-  X(UNITS_F16, units_f16, 9, 7u << 5, UnitsPush)          \
-  X(UNITS_Q8, units_q8, 9, 7u << 5, UnitsPush)            \
-  X(UNITS_Q4, units_q4, 9, 7u << 5, UnitsPush)            \
-  X(UNITS_PROBE, units_probe, 3, 1u << 2, MeasurePush)    \
-  X(NORM, norm, 3, 1u << 2, NormPush)                     \
-  X(ENTER, enter, 4, 3u << 2, NormPush)                   \
-  X(OUT, out, 6, 1u << 0 | 1u << 5, OutPush)              \
-  X(CONV, conv, 4, 1u << 3, ConvPush)                     \
-  X(ACT, act, 3, 1u << 2, ActPush)                        \
-  X(HEADS, heads, 7, 1u << 3 | 1u << 6, HeadsPush)        \
-  X(ROTATION, rotation, 3, 1u << 2, RotationPush)         \
-  X(ATTEND, attend, 8, 3u << 6, AttendPush)               \
-  X(MIX, mix, 3, 1u << 2, MixPush)                        \
-  X(TOP, top, 4, 7u << 1, TopPush)                        \
-  X(GATHER, gather, 4, 1u << 3, GatherPush)               \
-  X(PAIRS, pairs, 8, 7u << 5, PairsPush)                  \
-  X(READ, read, 2, 1u << 1, MeasurePush)                  \
+#define VULKAN_KERNELS(X)                                                          \
+  X(MATRIX_F32, matrix_f32, 6, 1u << 5, MatrixPush)                                \
+  X(MATRIX_F16, matrix_f16, 6, 1u << 5, MatrixPush)                                \
+  X(MATRIX_BF16, matrix_bf16, 6, 1u << 5, MatrixPush)                              \
+  X(MATRIX_Q8, matrix_q8, 6, 1u << 5, MatrixPush)                                  \
+  X(MATRIX_Q4, matrix_q4, 6, 1u << 5, MatrixPush)                                  \
+  X(HALF_F32, half_f32, 7, 1u << 5, MatrixPush)                                    \
+  X(HALF_F16, half_f16, 7, 1u << 5, MatrixPush)                                    \
+  X(HALF_BF16, half_bf16, 7, 1u << 5, MatrixPush)                                  \
+  X(HALF_Q8, half_q8, 7, 1u << 5, MatrixPush)                                      \
+  X(HALF_Q4, half_q4, 7, 1u << 5, MatrixPush)                                      \
+  X(MATRIX_I8, matrix_i8, 7, 1u << 5, MatrixPush)                                  \
+  X(MATRIX_I8_DOT, matrix_i8_dot, 7, 1u << 5, MatrixPush)                          \
+  X(QUANTISE, quantise, 3, 6u, QuantisePush)                                       \
+  X(LARGEST, largest, 3, 1u << 2, LargestPush)                                     \
+  X(PREPARE, prepare, 5, 3u << 3, PreparePush)                                     \
+  X(UNITS_F16, units_f16, 9, 7u << 5, UnitsPush)                                   \
+  X(UNITS_Q8, units_q8, 9, 7u << 5, UnitsPush)                                     \
+  X(UNITS_Q4, units_q4, 9, 7u << 5, UnitsPush)                                     \
+  X(UNITS_PROBE, units_probe, 3, 1u << 2, MeasurePush)                             \
+  X(NORM, norm, 3, 1u << 2, NormPush)                                              \
+  X(ENTER, enter, 4, 3u << 2, NormPush)                                            \
+  X(ENTER_FRAGMENTS, enter_fragments, 8, 3u << 2 | 3u << 6, NormPush)              \
+  X(OUT, out, 6, 1u << 0 | 1u << 5, OutPush)                                       \
+  X(OUT_FRAGMENTS, out_fragments, 14, 3u << 0 | 1u << 5 | 15u << 8, OutPush)       \
+  X(CONV, conv, 4, 1u << 3, ConvPush)                                              \
+  X(CONV_FRAGMENTS, conv_fragments, 9, 1u << 1 | 1u << 3 | 3u << 6, ConvPush)      \
+  X(ACT, act, 3, 1u << 2, ActPush)                                                 \
+  X(ACT_FRAGMENTS, act_fragments, 9, 7u << 0 | 3u << 5, ActPush)                   \
+  X(HEADS, heads, 7, 1u << 3 | 1u << 6, HeadsPush)                                 \
+  X(HEADS_SUMS, heads_sums, 11, 1u << 0 | 3u << 3 | 1u << 6 | 1u << 10, HeadsPush) \
+  X(ROTATION, rotation, 3, 1u << 2, RotationPush)                                  \
+  X(ATTEND, attend, 8, 3u << 6, AttendPush)                                        \
+  X(MIX, mix, 3, 1u << 2, MixPush)                                                 \
+  X(MIX_FRAGMENTS, mix_fragments, 7, 1u << 2 | 3u << 5, MixPush)                   \
+  X(TOP, top, 4, 7u << 1, TopPush)                                                 \
+  X(GATHER, gather, 4, 1u << 3, GatherPush)                                        \
+  X(PAIRS, pairs, 8, 7u << 5, PairsPush)                                           \
+  X(READ, read, 2, 1u << 1, MeasurePush)                                           \
   X(MULTIPLY, multiply, 1, 1u << 0, MeasurePush)
 
 enum {

@@ -136,7 +136,8 @@ static uint64_t scratch_bytes(const DflashGeometry *g, const VulkanOptions *opti
                       dflash_geometry_kernel_width(g);
   const int64_t draft = g->vocab + g->selector_rank + 2 * g->selector_top * (g->selector_rank + g->selector_top);
   const int64_t settled = 2 * g->hidden + dflash_geometry_tap_width(g) + g->kv_heads * g->head_dim;
-  const int64_t multiplied = g->block * vulkan_widest_product(g) + VULKAN_SETTLE_ROWS * dflash_geometry_tap_width(g);
+  const int64_t multiplied =
+      2 * g->block * vulkan_widest_product(g) + VULKAN_SETTLE_ROWS * dflash_geometry_tap_width(g);
   const uint64_t parts = on_units(options, traits) ? PARTS_BYTES * (uint64_t)multiplied : 0;
   return 4 * (uint64_t)(g->block * (row + draft) + VULKAN_SETTLE_ROWS * settled) + parts;
 }

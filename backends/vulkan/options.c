@@ -7,7 +7,7 @@
 
 const char vulkan_options_text[] = "validation=on|off (off), dot=auto|on|off (auto), matrix=auto|tile|cooperative "
                                    "(auto: cooperative where the "
-                                   "device can, else tile), keep=window|all (window), "
+                                   "device can, else tile), join=auto|off (auto), keep=window|all (window), "
                                    "splits=N of the context (0: by the device), statistics=on|off (off), "
                                    "assume=KEY:N[K|M|G],... of a device that offers less (nothing), "
                                    "skip-barrier=N (0: none), fail=N[:memory|lost|timeout] (0: none)";
@@ -37,6 +37,11 @@ static bool parse_matrix(const char *value, VulkanOptions *options) {
   options->units_required = strcmp(value, "cooperative") == 0;
   options->units = strcmp(value, "tile") != 0;
   return options->units_required || !options->units || strcmp(value, "auto") == 0;
+}
+
+static bool parse_join(const char *value, VulkanOptions *options) {
+  options->join = strcmp(value, "auto") == 0;
+  return options->join || strcmp(value, "off") == 0;
 }
 
 static bool parse_keep(const char *value, VulkanOptions *options) {
@@ -99,6 +104,7 @@ static const struct {
     {"validation", "on or off", parse_validation},
     {"dot", "auto, on or off", parse_dot},
     {"matrix", "auto, tile or cooperative", parse_matrix},
+    {"join", "auto or off", parse_join},
     {"keep", "window or all", parse_keep},
     {"splits", "0 to 63", parse_splits},
     {"statistics", "on or off", parse_statistics},
@@ -122,7 +128,7 @@ static DflashStatus read_option(const DflashOption *option, VulkanOptions *optio
 }
 
 DflashStatus vulkan_options_read(const DflashModelDesc *desc, VulkanOptions *options, DflashError *error) {
-  *options = (VulkanOptions){.dot = true, .units = true};
+  *options = (VulkanOptions){.dot = true, .units = true, .join = true};
   for (uint32_t i = 0; i < desc->option_count; i++) {
     DflashStatus status = read_option(&desc->options[i], options, error);
     if (status) return status;

@@ -67,18 +67,22 @@ static void choose_tile(const DflashModel *model, const VulkanMatrix *matrix, in
 /* Weights in fragments are for the matrix units alone. */
 static bool on_units(const VulkanMatrix *matrix) { return matrix->pieces > 0; }
 
-static int product_makes(const DflashModel *model, const VulkanMatrix *matrix) {
+VulkanMade vulkan_product_makes(const DflashModel *model, const VulkanMatrix *matrix) {
   const bool units = on_units(matrix);
-  if (takes_int8(model, matrix)) return VULKAN_MADE_INTEGERS;
-  if (!units && !takes_half(model)) return VULKAN_MADE_NOTHING;
-  if (matrix->storage == DFLASH_STORAGE_Q8_2F) return VULKAN_MADE_FOR_ONE; /* its columns scale x first */
-  return units ? VULKAN_MADE_PARTS : VULKAN_MADE_LARGEST;
+  if (takes_int8(model, matrix)) return (VulkanMade){VULKAN_MADE_INTEGERS, NULL};
+  if (!units && !takes_half(model)) return (VulkanMade){VULKAN_MADE_NOTHING, NULL};
+  return (VulkanMade){units ? VULKAN_MADE_PARTS : VULKAN_MADE_LARGEST,
+                      matrix->storage == DFLASH_STORAGE_Q8_2F ? matrix : NULL};
 }
 
-void vulkan_product_follow(const DflashModel *model, VulkanProduct *p, int *made) {
-  const int makes = product_makes(model, p->matrix);
-  p->prepared = makes > VULKAN_MADE_FOR_ONE && makes == *made;
-  if (makes != VULKAN_MADE_NOTHING) *made = makes;
+bool vulkan_made_serves(const VulkanMade *made, const VulkanMade *wanted) {
+  return wanted->what != VULKAN_MADE_NOTHING && made->what == wanted->what && made->field == wanted->field;
+}
+
+void vulkan_product_follow(const DflashModel *model, VulkanProduct *p, VulkanMade *made) {
+  const VulkanMade wanted = vulkan_product_makes(model, p->matrix);
+  p->prepared = vulkan_made_serves(made, &wanted);
+  if (wanted.what != VULKAN_MADE_NOTHING) *made = wanted;
 }
 
 static void units_path(const DflashModel *model, const VulkanMatrix *matrix, int64_t rows, char *path, size_t size) {

@@ -5,12 +5,19 @@
 
 #include "sequence.h"
 
-/* What a product makes of x before it multiplies: nothing; something that no other product can use; integers and their
- * steps; the largest of each row; parts of f16 and their factors. */
-enum { VULKAN_MADE_NOTHING, VULKAN_MADE_FOR_ONE, VULKAN_MADE_INTEGERS, VULKAN_MADE_LARGEST, VULKAN_MADE_PARTS };
+/* What a product makes of x before it multiplies: nothing; integers and their steps; the largest of each row; parts of
+ * f16 and their factors. */
+enum { VULKAN_MADE_NOTHING, VULKAN_MADE_INTEGERS, VULKAN_MADE_LARGEST, VULKAN_MADE_PARTS };
+typedef struct VulkanMade {
+  int what;
+  const VulkanMatrix *field; /* whose column field scaled x first, so that it serves that matrix alone; NULL: none */
+} VulkanMade;
+VulkanMade vulkan_product_makes(const DflashModel *model, const VulkanMatrix *matrix);
+/* Whether what was made is what is wanted. */
+bool vulkan_made_serves(const VulkanMade *made, const VulkanMade *wanted);
 /* Sets p->prepared for the next product of the same rows of the same x, which finds what *made says, and updates *made.
- * *made starts as VULKAN_MADE_NOTHING. */
-void vulkan_product_follow(const DflashModel *model, VulkanProduct *p, int *made);
+ * *made starts zeroed. */
+void vulkan_product_follow(const DflashModel *model, VulkanProduct *p, VulkanMade *made);
 
 /* How `rows` rows of activations are multiplied with a matrix, for example "tile 8x32 q4tp, f32": rows of x and of the
  * matrix that a workgroup takes, storage, arithmetic; or "matrix units, 64 rows, 3 parts of f16, q4tp": rows of the

@@ -56,6 +56,8 @@ uint32_t vulkan_row_constants(const VulkanTraits *traits, const DflashGeometry *
   }
 }
 
+bool vulkan_row_is_kept(uint32_t turns) { return turns < KEPT; }
+
 uint32_t vulkan_row_groups(const uint32_t *constants, int64_t width) {
   return ceil_div(width, (int64_t)constants[0] * constants[1]);
 }

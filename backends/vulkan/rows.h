@@ -12,6 +12,8 @@
  * Their number, 0 of other kernels. */
 uint32_t vulkan_row_constants(const VulkanTraits *traits, const DflashGeometry *g, int kernel,
                               uint32_t constants[VULKAN_MAX_CONSTANTS]);
+/* Whether a workgroup keeps a whole row that takes so many pieces a thread (norm, enter and out). */
+bool vulkan_row_is_kept(uint32_t turns);
 /* Workgroups with these constants that a row of conv or act takes. */
 uint32_t vulkan_row_groups(const uint32_t *constants, int64_t width);
 

@@ -32,7 +32,7 @@ typedef struct VulkanScratch {
   VulkanRange anchor;                   /* int32 */
   VulkanRange sums, mixes;              /* [splits + 1][rows * heads] ... */
   VulkanRange words, scales, largest;   /* activations of profiles i8 and f16 */
-  VulkanRange fragments, factors;       /* of products on matrix units: units.h */
+  VulkanRange fragments[2], factors[2]; /* of products on matrix units (units.h), in up to two forms (fragments.h) */
   VulkanRange found[VULKAN_AT_ONCE];    /* the same, of each of the products of one x */
   VulkanRange top_entries, best;        /* kernel.h, top */
   VulkanRange flags;                    /* zeroed before each block */
@@ -151,6 +151,7 @@ typedef struct VulkanProduct {
   VulkanRange words, scales, largest; /* for profiles i8 and f16 */
   VulkanRange fragments, factors;     /* on matrix units (units.h); else of no use, and so is what follows */
   VulkanRange found, arrivals;        /* not those of a product that may run at the same time */
+  bool apart;                         /* sums of splits are left in found, [rows][splits][out_rows]: y is not written */
   int64_t most_rows;                  /* of any call of this kind: its sums have the same order whatever its rows */
   bool prepared;
   int32_t stage, layer;

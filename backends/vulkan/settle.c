@@ -85,7 +85,7 @@ typedef struct Piece {
   VulkanSteps steps;
   DflashError *error;
   DflashStatus status; /* of the first step that failed; later ones do nothing */
-  int made;            /* of context.norm already: product.h */
+  VulkanMade made;     /* of context.norm already: product.h */
 } Piece;
 
 static VulkanRange part(VulkanRange range, uint64_t offset, uint64_t bytes) {

@@ -40,13 +40,13 @@ bool vulkan_units_integers(const DflashModel *model, int32_t storage) {
   return model->profile == DFLASH_PROFILE_I8 && storage == DFLASH_STORAGE_Q4TP;
 }
 
-static uint32_t parts_of(const DflashModel *model, int32_t storage) {
+uint32_t vulkan_units_parts(const DflashModel *model, int32_t storage) {
   return model->profile == DFLASH_PROFILE_F16 || vulkan_units_integers(model, storage) ? 1 : EXACT_PARTS;
 }
 
 /* NULL: of another storage. */
 static const struct Cut *cut_of(const DflashModel *model, int32_t storage, int64_t matrix_rows) {
-  const uint32_t parts = parts_of(model, storage);
+  const uint32_t parts = vulkan_units_parts(model, storage);
   for (size_t i = 0; i < sizeof CUTS / sizeof *CUTS; i++)
     if (CUTS[i].storage == storage && CUTS[i].parts == parts && CUTS[i].rows <= matrix_rows) return &CUTS[i];
   return NULL;
@@ -89,7 +89,7 @@ uint64_t vulkan_units_shared(const VulkanUnitsTile *tile, int32_t storage) {
 
 bool vulkan_units_take(const DflashModel *model, int32_t storage) {
   const VulkanTraits *traits = &model->device.traits;
-  const uint32_t parts = parts_of(model, storage);
+  const uint32_t parts = vulkan_units_parts(model, storage);
   bool known = false;
   if (!model->options.units || !model->units_fit || !(traits->coop_f16 & X_ROWS)) return false;
   for (size_t i = 0; i < sizeof CUTS / sizeof *CUTS; i++) {
@@ -195,12 +195,13 @@ static DflashStatus prepare(const Units *u, DflashError *error) {
 static DflashStatus multiply(const Units *u, const VulkanPart *part, int64_t out_rows, DflashError *error) {
   const VulkanProduct *p = u->product;
   const VulkanUnitsTile *tile = u->tile;
-  const bool split = u->splits > 1;
+  const bool split = u->splits > 1, apart = split && p->apart;
+  const VulkanRange y = apart ? p->found : p->y;
   const UnitsPush push = {.rows = (uint32_t)p->rows,
                           .out_rows = (uint32_t)out_rows,
                           .out_first = (uint32_t)part->first,
-                          .y_first = (uint32_t)p->y_first,
-                          .y_stride = (uint32_t)p->y_stride,
+                          .y_first = apart ? 0 : (uint32_t)p->y_first,
+                          .y_stride = (uint32_t)(apart ? u->splits * p->out_rows : p->y_stride),
                           .tiles = (uint32_t)vulkan_units_tiles(out_rows),
                           .pieces = (uint32_t)p->matrix->pieces,
                           .steps = (uint32_t)steps_of(tile, p->matrix),
@@ -209,15 +210,16 @@ static DflashStatus multiply(const Units *u, const VulkanPart *part, int64_t out
                           .splits = (uint32_t)u->splits,
                           .split_steps = (uint32_t)split_steps(tile, p->matrix, u->splits),
                           .found_first = (uint32_t)(part->first / TILE_ROWS),
-                          .arrival_first = (uint32_t)u->arrivals};
+                          .arrival_first = (uint32_t)u->arrivals,
+                          .split_stride = apart ? (uint32_t)p->out_rows : 0};
   const VulkanRange ranges[] = {part->weights,
                                 part->scales,
                                 part->codes,
                                 p->fragments,
                                 p->factors,
-                                p->y,
-                                split ? p->found : p->y,
-                                split ? p->arrivals : p->y,
+                                y,
+                                split && !apart ? p->found : y,
+                                split && !apart ? p->arrivals : y,
                                 u->model->masks};
   uint32_t constants[VULKAN_UNITS_CONSTANTS];
   vulkan_units_constants(tile, constants);

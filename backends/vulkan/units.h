@@ -17,7 +17,8 @@
  *
  * x: tiles of 8 rows; of each, groups of 32 columns, 2, 1 or 1/2 a piece; of each, PARTS parts (1; exact: 3); of each,
  * 32 x 16 bytes, thread by thread: words 0, 1: the first fragment's elements 0 1, 2 3; words 2, 3: the second's. And a
- * factor a row and group, float[tiles][groups][8]. Rows and columns past the last are 0; the factor of zeros is 0.
+ * factor a row and group, float[tiles][groups][8]. Columns past the last are 0; the factor of zeros is 0. Rows past the
+ * last may hold anything: a row of x reaches its own products alone, and theirs are dropped.
  * - exact, f16: the group is scaled by 2^k, its factor is 2^-k: k as large as absmax 2^k <= 2^14 allows, 126 at most
  *   (0 where absmax is not finite). part 0 is X = x 2^k rounded to f16; what is left times 2^11 is R; part 1 is R
  *   rounded to f16, part 2 what then is left of R, rounded to f16. (|X| >= 2^-12: all 24 bits.)
@@ -67,6 +68,8 @@ int vulkan_units_kernel(const VulkanMatrix *matrix);
 uint32_t vulkan_units_group_rows(const VulkanUnitsTile *tile);
 /* Bytes of shared memory of a workgroup. */
 uint64_t vulkan_units_shared(const VulkanUnitsTile *tile, int32_t storage);
+/* Parts of f16 that x becomes, or 1 of integers. */
+uint32_t vulkan_units_parts(const DflashModel *model, int32_t storage);
 /* Whether x becomes integers; else parts of f16. */
 bool vulkan_units_integers(const DflashModel *model, int32_t storage);
 /* Workgroups that share the columns of a row of the matrix. They change the order of sums, and so they do not depend on

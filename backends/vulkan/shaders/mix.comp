@@ -1,5 +1,6 @@
 /* The sum of the parts of attend: each is scaled to the largest score of all. A workgroup is a head of a row; all of
- * its loads are under way at once. */
+ * its loads are under way at once. With FRAGMENTS y is also prepared for products on matrix units, whose groups of columns
+ * lie in one head each; workgroups past the last head prepare what groups there are past the last column. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -48,25 +49,58 @@ float sum_of_exp() {
   return all;
 }
 
+#ifdef FRAGMENTS
+#define PREPARE_BINDINGS 4
+#define PREPARE_CONSTANTS 1
+#include "prepare.glsl"
+#include "fragments.glsl"
+
+const uint NEVER = 0xffff0000u; /* no pair of a row */
+
+uint row_groups() { return groups_of(push.heads * push.head_dim); }
+
+void prepare_nothing() {
+  const uint halves = push.head_dim / 2, lane = gl_LocalInvocationID.x % LANES;
+  for (uint first = 0; first < halves; first += LANES) {
+    const bool takes = gl_LocalInvocationID.x < LANES && first + lane < halves;
+    prepare_pair(load_place(gl_WorkGroupID.y), gl_WorkGroupID.y,
+                 takes ? gl_WorkGroupID.x * halves + first + lane : NEVER, row_groups(), vec2(0.0));
+  }
+}
+#endif
+
 /* mixed / total; infinite values stay so. */
 float mean(float mixed, float total) { return is_finite(mixed) ? quotient(mixed, total) : mixed * total; }
 
-void write_mean(uint place) {
+vec2 mean_of_groups() {
   precise vec2 sum = partial[gl_LocalInvocationID.x];
   [[unroll]] for (uint g = 1; g < GROUPS; g++) sum += partial[gl_LocalInvocationID.x + g * LANES];
   const float total = sum_of_exp();
-  y[place] = vec2(mean(sum.x, total), mean(sum.y, total));
+  return vec2(mean(sum.x, total), mean(sum.y, total));
 }
 
 void main() {
   const uint thread = gl_LocalInvocationID.x, lane = thread % LANES, group = thread / LANES;
   const uint halves = push.head_dim / 2, last = push.parts - 1;
+#ifdef FRAGMENTS
+  if (gl_WorkGroupID.x >= push.heads) {
+    prepare_nothing();
+    return;
+  }
+#endif
+#ifdef FRAGMENTS
+  const uint place = load_place(gl_WorkGroupID.y);
+#endif
   vec2 own = sums[place_in(min(thread, last))];
   if (thread > last) own = vec2(uintBitsToFloat(LOWEST), 0.0);
   for (uint first = 0; first < halves; first += LANES) {
     vec2 found[TURNS];
     [[unroll]] for (uint i = 0; i < TURNS; i++)
       found[i] = mixes[place_in(min(group + i * GROUPS, last)) * halves + min(first + lane, halves - 1)];
+#ifdef FRAGMENTS
+    const uint pair = gl_WorkGroupID.x * halves + first + lane;
+    const vec2 field = load_field(min(pair, push.heads * halves - 1));
+#endif
     if (first == 0) weigh_parts(own);
     vec2 sum = vec2(0.0);
     [[unroll]] for (uint i = 0; i < TURNS; i++) {
@@ -76,6 +110,11 @@ void main() {
     barrier();
     partial[thread] = sum;
     barrier();
-    if (group == 0 && first + lane < halves) write_mean(place_in(0) * halves + first + lane);
+    const bool writes = group == 0 && first + lane < halves;
+    const vec2 value = writes ? mean_of_groups() : vec2(0.0);
+    if (writes) y[place_in(0) * halves + first + lane] = value;
+#ifdef FRAGMENTS
+    prepare_pair(place, gl_WorkGroupID.y, writes ? pair : NEVER, row_groups(), apply_field(HAS_FIELD, value, field));
+#endif
   }
 }

@@ -1,5 +1,6 @@
 /* y = x / sqrt(mean(x^2) + eps) * weight, a workgroup a row. All of a thread's loads come before the first sum. With COPY
- * also h = x: x is where the host wrote it, and far away, so it is read once where a row is kept whole. */
+ * also h = x: x is where the host wrote it, and far away, so it is read once where a row is kept whole. With FRAGMENTS, and such rows, y is also prepared for products on matrix
+ * units. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -17,6 +18,14 @@ layout(std430, set = 0, binding = 2) writeonly buffer Y2 { vec2 y2[]; };
 #ifdef COPY
 layout(std430, set = 0, binding = 3) writeonly buffer H { float h[]; };
 layout(std430, set = 0, binding = 3) writeonly buffer H2 { vec2 h2[]; };
+#endif
+
+#ifdef FRAGMENTS
+#define PREPARE_BINDINGS 5
+#define PREPARE_CONSTANTS 3
+#define PREPARE_TURNS TURNS
+#include "prepare.glsl"
+#include "fragments.glsl"
 #endif
 
 vec2 load_x(uint piece) {
@@ -50,11 +59,18 @@ void store(uint piece, vec2 value, vec2 normed) {
 void main() {
   const uint thread = gl_LocalInvocationIndex, pieces = push.width / COLUMNS, first = gl_WorkGroupID.x * pieces;
   vec2 kept[KEPT], gain[KEPT], squares = vec2(0.0);
+#ifdef FRAGMENTS
+  vec2 field[KEPT];
+  const uint place = load_place(gl_WorkGroupID.x);
+#endif
   [[unroll]] for (uint k = 0; k < KEPT; k++) {
     if (k < TURNS) {
       const uint piece = min(k * THREADS + thread, pieces - 1);
       kept[k] = load_x(first + piece);
       gain[k] = load_weight(piece);
+#ifdef FRAGMENTS
+      field[k] = load_field(piece);
+#endif
     }
   }
   [[unroll]] for (uint k = 0; k < KEPT; k++)
@@ -66,8 +82,15 @@ void main() {
   const float factor = norm_factor(squares, push.inverse, push.eps);
   [[unroll]] for (uint k = 0; k < KEPT; k++) {
     const uint piece = k * THREADS + thread;
-    if (k < TURNS && piece < pieces) store(first + piece, kept[k], kept[k] * factor * gain[k]);
+    precise const vec2 normed = kept[k] * factor * gain[k];
+    if (k < TURNS && piece < pieces) store(first + piece, kept[k], normed);
+#ifdef FRAGMENTS
+    if (k < TURNS) field[k] = piece < pieces ? apply_field(HAS_FIELD, normed, field[k]) : vec2(0.0);
+#endif
   }
+#ifdef FRAGMENTS
+  prepare_row(0, place, gl_WorkGroupID.x, field);
+#endif
   for (uint piece = KEPT * THREADS + thread; WIDER && piece < pieces; piece += THREADS) {
     const vec2 value = load_x(first + piece);
     store(first + piece, value, value * factor * load_weight(piece));

@@ -26,5 +26,5 @@ float value_at(uint row, uint col) {
 
 void main() {
   const uint row = gl_WorkGroupID.y, pair = gl_WorkGroupID.x * THREADS + gl_LocalInvocationIndex;
-  prepare_pair(row, pair, push.groups, vec2(value_at(row, 2 * pair), value_at(row, 2 * pair + 1)));
+  prepare_pair(load_place(row), row, pair, push.groups, vec2(value_at(row, 2 * pair), value_at(row, 2 * pair + 1)));
 }

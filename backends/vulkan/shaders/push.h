@@ -50,6 +50,7 @@ WORD splits;
 WORD split_steps; /* that a workgroup takes */
 WORD found_first; /* this part's first tile among those in `found` */
 WORD arrival_first;
+WORD split_stride; /* in y, from a split's sums to the next one's; 0: the workgroup that comes last adds them */
 PUSH_END(UnitsPush)
 #endif
 
@@ -100,6 +101,7 @@ WORD width;
 WORD groups;  /* of channels that share a coefficient */
 REAL inverse; /* 1 / width */
 REAL eps;
+WORD row_first; /* out_fragments: the first row that is prepared */
 PUSH_END(OutPush)
 #endif
 

@@ -2,7 +2,8 @@
 // columns, a step at a time. w is read once, in the order of the unit's fragments, and decoded in registers; x, in PARTS
 // parts of f16 and a factor for 32 columns (prepare.comp), comes through the cache, or (SHARED_X) through shared memory, a
 // step ahead. WEIGHTS_* says how w is stored. The unit's sums, which may be truncated, hold 32 columns, and are moved to f32 sums rounded to nearest.
-// Where several workgroups share the columns of a row, the one that comes last adds their sums, in one order.
+// Where several workgroups share the columns of a row, their sums are left apart for the kernel that reads y, or the
+// workgroup that comes last adds them, in one order.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -226,15 +227,20 @@ void multiply(Step s, uint step, uint area, inout float sums[TILES][XTILES][4]) 
   }
 }
 
+#ifdef WEIGHTS_Q8
+void scale_rows(inout float sums[TILES][XTILES][4]) {
+  EACH(t, TILES) EACH(r, 2) {
+    const float scale = scales[min((first_tile + t) * 16 + row_of(r), push.out_rows - 1)];
+    EACH(j, XTILES) EACH(c, 2) sums[t][j][2 * r + c] *= scale;
+  }
+}
+#endif
+
 void write_tile(uint tile, uint x_tile, float sums[4]) {
+  const uint first = gl_WorkGroupID.z * push.split_stride + push.out_first;
   EACH(n, 4) {
     const uint out_row = tile * 16 + row_of(n / 2), row = x_tile * 8 + col_of(n % 2);
-    if (out_row >= push.out_rows || row >= push.rows) continue;
-    float sum = sums[n];
-#ifdef WEIGHTS_Q8
-    sum *= scales[out_row];
-#endif
-    y[(push.y_first + row) * push.y_stride + push.out_first + out_row] = sum;
+    if (out_row < push.out_rows && row < push.rows) y[(push.y_first + row) * push.y_stride + first + out_row] = sums[n];
   }
 }
 
@@ -256,12 +262,18 @@ bool arrive_last() {
   return is_last;
 }
 
+// Eight loads are under way at once, of splits and tiles past the last of others again.
 void add_splits(inout float sums[TILES][XTILES][4]) {
+  const uint AT_ONCE = 8;
   EACH(t, TILES) EACH(j, XTILES) {
-    const uint tile = first_tile + t;
-    if (tile >= push.tiles) continue;
+    const uint tile = min(first_tile + t, push.tiles - 1);
     vec4 sum = vec4(0);
-    for (uint split = 0; split < push.splits; split++) sum += found[found_at(tile, split, first_x + j)];
+    for (uint first = 0; first < push.splits; first += AT_ONCE) {
+      vec4 more[AT_ONCE];
+      EACH(s, AT_ONCE) more[s] = found[found_at(tile, min(first + s, push.splits - 1), first_x + j)];
+      EACH(s, AT_ONCE)
+        if (first + s < push.splits) sum += more[s];
+    }
     EACH(n, 4) sums[t][j][n] = sum[n];
   }
 }
@@ -296,7 +308,10 @@ void main() {
       load_step(first + d + 1, held[1 - d]);
       multiply(held[d], first + d, d, sums);
     }
-  if (push.splits > 1) {
+#ifdef WEIGHTS_Q8
+  scale_rows(sums);
+#endif
+  if (push.splits > 1 && push.split_stride == 0) {
     EACH(t, TILES) EACH(j, XTILES)
       if (first_tile + t < push.tiles)
         found[found_at(first_tile + t, gl_WorkGroupID.z, first_x + j)] =

@@ -18,7 +18,7 @@ static void out_by(TestKernels *kernels, uint32_t threads, const TestConvolution
                               test_convolution_base(c),
                               {weight, c->width * sizeof(float)},
                               {norm, bytes}};
-  const OutPush push = {c->width, c->groups, 1 / (float)c->width, eps};
+  const OutPush push = {c->width, c->groups, 1 / (float)c->width, eps, 0};
   const VulkanTraits traits = {.max_threads = threads};
   const DflashGeometry geometry = test_convolution_geometry(c);
   uint32_t constants[VULKAN_MAX_CONSTANTS];

@@ -225,10 +225,11 @@ static void test_paths(void **state) {
 
 /* What one product makes of x serves the next that needs the same, and no other. */
 static void check_follows(const DflashModel *model, const int32_t *storages, const char *prepared) {
-  int made = VULKAN_MADE_NOTHING;
+  VulkanMade made = {0};
+  VulkanMatrix matrices[16];
   for (int i = 0; prepared[i]; i++) {
-    const VulkanMatrix matrix = described(model, storages[i], 32);
-    VulkanProduct p = {.matrix = &matrix};
+    matrices[i] = described(model, storages[i], 32);
+    VulkanProduct p = {.matrix = &matrices[i]};
     vulkan_product_follow(model, &p, &made);
     assert_int_equal(p.prepared, prepared[i] == '+');
   }

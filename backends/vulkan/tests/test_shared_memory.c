@@ -5,6 +5,7 @@
 #include "attend.h"
 #include "draw.h"
 #include "fixture.h"
+#include "fragments.h"
 #include "kernel.h"
 #include "units.h"
 
@@ -195,6 +196,30 @@ static void test_units(void **state) {
     }
 }
 
+/* Where a kernel prepares what it makes, there is room for it. */
+static void test_fragments(void **state) {
+  (void)state;
+  static const int32_t STAGES[] = {DFLASH_STAGE_ATTN_NORM, DFLASH_STAGE_MLP_NORM, DFLASH_STAGE_ATTN_CONV_IN,
+                                   DFLASH_STAGE_ATTN_MIX, DFLASH_STAGE_MLP_ACT};
+  const VulkanMatrix matrix = {.storage = DFLASH_STORAGE_F16, .rows = 64, .cols = 64, .pieces = 4};
+  VulkanLayer layer = {.attn_kernel = matrix, .q = matrix, .o = matrix, .mlp_kernel = matrix, .down = matrix};
+  DflashModel model = {.options = {.join = true}, .layers = &layer, .geometry = {.heads = 2, .head_dim = 64}};
+  VulkanTraits *traits = &model.device.traits;
+  traits->max_storage_buffers = VULKAN_MAX_BINDINGS;
+  traits->max_groups[0] = UINT16_MAX;
+  int prepared = 0;
+  for (int64_t width = 2; width < 10000; width += 254)
+    for (traits->shared_bytes = LEAST_SHARED; traits->shared_bytes <= MOST_SHARED; traits->shared_bytes += 4096)
+      for (traits->max_threads = 256; traits->max_threads <= 1024; traits->max_threads *= 2)
+        for (size_t i = 0; i < sizeof STAGES / sizeof *STAGES; i++) {
+          model.geometry.hidden = model.geometry.intermediate = width;
+          const VulkanMaker maker = vulkan_maker(&model, STAGES[i], 0);
+          prepared += maker.forms[0] != NULL;
+          if (maker.forms[0]) check(maker.kernel, maker.constants, maker.count, traits->shared_bytes);
+        }
+  assert_in_range(prepared, 2000, 3000);
+}
+
 /* Kernels whose constants say nothing of it. */
 static void test_others(void **state) {
   (void)state;
@@ -204,8 +229,9 @@ static void test_others(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_reader), cmocka_unit_test(test_products),
-                                     cmocka_unit_test(test_attend), cmocka_unit_test(test_select),
-                                     cmocka_unit_test(test_units),  cmocka_unit_test(test_others)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_reader),   cmocka_unit_test(test_products),
+                                     cmocka_unit_test(test_attend),   cmocka_unit_test(test_select),
+                                     cmocka_unit_test(test_units),    cmocka_unit_test(test_others),
+                                     cmocka_unit_test(test_fragments)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

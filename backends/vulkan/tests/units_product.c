@@ -158,6 +158,36 @@ static void run_steps(Bench *b, const TestUnits *units, const TestCut *cut) {
   test_ok(status, &error);
 }
 
+/* In their order; something beside them was not written. */
+static void check_sums(const Bench *b, uint32_t splits) {
+  const VulkanProduct *p = &b->product;
+  const float *found = at(b, p->found);
+  const int64_t width = p->out_rows, count = p->rows * width * splits;
+  for (int64_t i = 0; i < p->rows * width; i++) {
+    const float *first = found + i / width * splits * width + i % width;
+    const float expected = b->first[(Y_FIRST + i / width) * p->y_stride + i % width];
+    volatile float sum = first[0];
+    for (uint32_t s = 1; s < splits; s++) sum += first[s * width];
+    if (!(sum == expected || (isnan(sum) && isnan(expected))))
+      fail_msg("%u splits: row %lld, out %lld: %a, not %a", splits, (long long)(i / width), (long long)(i % width),
+               (double)sum, (double)expected);
+  }
+  for (int64_t i = count; i < (int64_t)(p->found.bytes / sizeof *found); i++) assert_true(isnan(found[i]));
+}
+
+/* The same with the sums of splits left apart; without splits y is written as ever. */
+static void run_apart(Bench *b, const TestUnits *units, const TestCut *cut) {
+  DflashError error = {0};
+  const uint32_t splits = cut ? cut->splits : vulkan_units_splits(units->model, &units->matrix, b->product.most_rows);
+  b->product.apart = true;
+  memset(at(b, b->product.found), NAN_BYTE, b->product.found.bytes);
+  test_ok(vulkan_buffer_flush(&units->model->device, &b->buffer, &error), &error);
+  run_steps(b, units, cut);
+  check_arrivals(b);
+  check_y(b);
+  if (splits > 1) check_sums(b, splits);
+}
+
 float *test_units_run(const TestUnits *units, const float *x, int64_t rows, int64_t most_rows, int64_t out_rows,
                       const TestCut *cut) {
   Bench b = {.used = 0};
@@ -167,6 +197,7 @@ float *test_units_run(const TestUnits *units, const float *x, int64_t rows, int6
     check_arrivals(&b);
     check_y(&b);
   }
+  run_apart(&b, units, cut);
   float *y = test_memory((size_t)(rows * out_rows), sizeof *y);
   for (int64_t row = 0; row < rows; row++)
     memcpy(y + row * out_rows, b.first + (Y_FIRST + row) * b.product.y_stride, (size_t)out_rows * 4);

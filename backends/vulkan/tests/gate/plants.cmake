@@ -10,8 +10,8 @@ plant(norm-columns NORM "norm" row.glsl [[LANES / 4; i++) sum += lanes]] [[LANES
 plant(conv-taps CONV "conv" convolution.glsl
   [[load_base(side_tap * pieces + piece)]] [[load_base((SIDE * TAPS + TAPS - 1 - tap) * pieces + piece)]])
 plant(out-side OUT "out" convolution.glsl [[side_tap = SIDE * TAPS + tap]] [[side_tap = tap]])
-plant(act-operands ACT "act" act.comp [[g = load_gate(first + piece), u = load_up(first + piece)]]
-  [[u = load_gate(first + piece), g = load_up(first + piece)]])
+plant(act-operands ACT "act" act.comp [[g = load_gate(row, piece, pieces), u = load_up(row, piece, pieces)]]
+  [[u = load_gate(row, piece, pieces), g = load_up(row, piece, pieces)]])
 plant(heads-pairs HEADS "heads" heads.comp
 [[        y[to + i] = halves.x;
         y[to + half_dim + i] = halves.y;]]
@@ -62,13 +62,34 @@ plant(units-parts UNITS_Q4 "units EMULATED WEIGHTS_Q4" units.comp
 plant(units-codes UNITS_Q4 "units EMULATED WEIGHTS_Q4" units.comp
   [=[rungs[ladder_at(code >> 8 & 31)]]=] [=[rungs[ladder_at(code & 31)]]=])
 plant(units-splits UNITS_Q4 "units EMULATED WEIGHTS_Q4" units.comp
-  [[split < push.splits;]] [[split < push.splits - 1;]])
+  [[if (first + s < push.splits) sum]] [[if (first + s < push.splits - 1) sum]])
 plant(prepare-field PREPARE "prepare" prepare.comp
   [[value = value * columns[inside];]] [[value = value * columns[0];]])
 plant(prepare-group PREPARE "prepare" prepare.glsl
-  [[most = max(most, group_area[thread / 16 * 4 + i]);]] [[most = group_area[thread / 16 * 4 + i];]])
+  [[most = max(most, group_area[first + i]);]] [[most = group_area[first + i];]])
 plant(prepare-halves PREPARE "prepare" prepare.glsl
   [[return roundEven(scaled);]] [[return sign(scaled) * floor(abs(scaled) + 0.5);]])
+plant(fragments-group CONV_FRAGMENTS "conv FRAGMENTS" prepare.glsl
+  [[most = max(most, group_area[first + i]);]] [[most = group_area[first + i];]])
+plant(fragments-barrier ACT_FRAGMENTS "act FRAGMENTS" prepare.glsl
+[[  note_largest(0, values);
+  barrier();]]
+[[  note_largest(0, values);]])
+plant(fragments-field ENTER_FRAGMENTS "norm COPY FRAGMENTS" fragments.glsl
+  [=[vec2(1.0) : columns[piece]]=] [=[vec2(1.0) : columns[piece / 2]]=])
+plant(fragments-row OUT_FRAGMENTS "out FRAGMENTS" out.comp
+  [[const uint place = load_place(row - push.row_first);]] [[const uint place = load_place(row);]])
+plant(fragments-form OUT_FRAGMENTS "out FRAGMENTS" out.comp
+  [[apply_field(HAS_OTHER_FIELD, normed, other_field[k])]] [[apply_field(HAS_FIELD, normed, field[k])]])
+plant(fragments-head MIX_FRAGMENTS "mix FRAGMENTS" mix.comp
+  [[const uint pair = gl_WorkGroupID.x * halves + first + lane;]] [[const uint pair = first + lane;]])
+plant(units-apart UNITS_Q4 "units EMULATED WEIGHTS_Q4" units.comp
+  [[gl_WorkGroupID.z * push.split_stride]] [[(push.splits - 1 - gl_WorkGroupID.z / 2) * push.split_stride]])
+plant(conv-sums CONV_FRAGMENTS "conv FRAGMENTS" sums.glsl [[split_ < splits;]] [[split_ < splits - 1;]])
+plant(conv-share CONV_FRAGMENTS "conv FRAGMENTS" conv.comp [[if (at < end) d[]] [[if (at < end && at > 0) d[]])
+plant(act-sums ACT_FRAGMENTS "act FRAGMENTS" sums.glsl [[split_ < splits;]] [[split_ < splits - 1;]])
+plant(out-sums OUT_FRAGMENTS "out FRAGMENTS" sums.glsl [[split_ < splits;]] [[split_ < splits - 1;]])
+plant(heads-sums HEADS_SUMS "heads SUMS" heads.comp [[add_v(row, head - heads);]] [[add_v(row, 0);]])
 
 # ---- attention
 plant(score-barrier ATTEND "attend" attend.comp

@@ -46,10 +46,22 @@ static const Row rows[] = {
     {"half-bits", ODD, "f16", "context.fc", NO_LAYER, NULL, NULL},
     {"units-parts", ODD, "exact", "context.k_proj", 0, ON_UNITS, NULL},
     {"units-codes", ODD, "exact", "context.k_proj", 0, ON_UNITS, NULL},
-    {"units-splits", "wide.h5", "exact", "mlp.down", 0, ON_UNITS, NULL},
+    {"units-splits", "wide.h5", "exact", "mlp.down", 0, ON_UNITS " --option join=off", NULL},
+    {"units-apart", "wide.h5", "exact", "mlp.down", 0, ON_UNITS, NULL},
     {"prepare-field", ODD, "exact", "context.fc", NO_LAYER, ON_UNITS, NULL},
-    {"prepare-group", ODD, "exact", "mlp.gate", 0, ON_UNITS, NULL},
+    {"prepare-group", ODD, "exact", "mlp.gate", 0, ON_UNITS " --option join=off", NULL},
     {"prepare-halves", "halves.h5", "i8", "context.k_proj", 0, ON_UNITS, NULL},
+    {"fragments-group", ODD, "exact", "mlp.gate", 0, ON_UNITS, NULL},
+    {"fragments-barrier", ODD, "exact", "mlp.down", 0, ON_UNITS, NULL},
+    {"fragments-field", ODD, "exact", "attn.kernel", 0, ON_UNITS, NULL},
+    {"fragments-row", ODD, "exact", "head.logits", NO_LAYER, ON_UNITS, NULL},
+    {"fragments-form", ODD, "exact", "selector.hidden", NO_LAYER, ON_UNITS, NULL},
+    {"fragments-head", ODD, "exact", "attn.o_proj", 0, ON_UNITS, NULL},
+    {"conv-sums", "split.h5", "f16", "attn.kernel", 0, ON_UNITS, NULL},
+    {"conv-share", "split.h5", "f16", "attn.kernel", 0, ON_UNITS, NULL},
+    {"act-sums", "split.h5", "f16", "mlp.gate", 0, ON_UNITS, NULL},
+    {"out-sums", "wide.h5", "exact", "mlp.down", 0, ON_UNITS, NULL},
+    {"heads-sums", "split.h5", "f16", "attn.v_proj", 0, ON_UNITS, NULL},
     /* attention */
     {"kv-head", TINY, "exact", "attn.mix", 0, NULL, NULL},
     {"window-row", TINY, "exact", "attn.mix", 1, NULL, NULL},
@@ -72,7 +84,7 @@ static const Row rows[] = {
     {"late-row", "context-300.h5", "exact", "rewind", NO_LAYER, NULL, NULL},
 };
 
-enum { ROWS = sizeof rows / sizeof rows[0], SHADER_PLANTS = 42, HOST_PLANTS = 3 };
+enum { ROWS = sizeof rows / sizeof rows[0], SHADER_PLANTS = 54, HOST_PLANTS = 3 };
 
 static Program verify(const Row *row, const char *plant, const char *option) {
   return program("verify %s -q --backend vulkan-planted --profile %s --option validation=on --option plant=%s%s%s "
@@ -152,6 +164,9 @@ static int setup(void **state) {
   /* wide enough for columns to be split among workgroups */
   gate_make("--preset tiny --set layers=1 --set hidden=64 --set intermediate=1664 --set head_dim=16 --storage sidecar "
             "--case main -o wide.h5");
+  /* and so are the columns of hidden */
+  gate_make("--preset tiny --set layers=1 --set hidden=1056 --set intermediate=32 --set head_dim=16 --set taps=0 "
+            "--set vocab=64 --set mask_token=63 --context 3 --storage q8_2f --case main -o split.h5");
   /* a row of context.norm that the backend puts half way between two codes */
   gate_make("--preset tiny --set heads=4 --set kv_heads=1 --set head_dim=8 --set layers=1 --set intermediate=32 "
             "--set selector_rank=4 --storage sidecar --context 2000 --seed 6 --case main -o halves.h5");
