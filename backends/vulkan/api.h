@@ -38,6 +38,7 @@
   X(vkCreateBuffer)                 \
   X(vkDestroyBuffer)                \
   X(vkGetBufferMemoryRequirements)  \
+  X(vkGetBufferDeviceAddress)       \
   X(vkAllocateMemory)               \
   X(vkFreeMemory)                   \
   X(vkBindBufferMemory)             \

@@ -13,6 +13,7 @@ enum {
   VULKAN_ASSUME_GROUPS,     /* workgroups of a dispatch along x */
   VULKAN_ASSUME_STAMPS,     /* valid bits of a time stamp; 0: none */
   VULKAN_ASSUME_DOT,        /* integer dot product: 0 or 1 */
+  VULKAN_ASSUME_ADDRESSES,  /* of buffers, for kernels: 0 or 1 */
   VULKAN_ASSUME_MEMORY,     /* bytes of a heap */
   VULKAN_ASSUME_COUNT
 };

@@ -10,6 +10,7 @@
 typedef struct VulkanTraits {
   bool is_cpu;
   bool integer_dot;    /* packed 4x8 bit dot products can be used (shaderIntegerDotProduct) */
+  bool addresses;      /* kernels can read buffers by address (bufferDeviceAddress, shaderInt64) */
   bool denormals_kept; /* the device can be told to keep f32 denormals */
   bool statistics;     /* of kernels, by VK_KHR_pipeline_executable_properties */
   uint32_t api_version;

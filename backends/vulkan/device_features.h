@@ -14,6 +14,8 @@ typedef struct VulkanFeatures {
   VkPhysicalDeviceShaderIntegerDotProductFeatures dot;
   VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics;
   VulkanCoopFeatures coop;
+  VkPhysicalDeviceBufferDeviceAddressFeatures addresses; /* without coop, which has it among its own */
+  VkPhysicalDeviceFeatures2 basic;
 } VulkanFeatures;
 
 /* statistics: of kernels, wanted; the device must have them. */

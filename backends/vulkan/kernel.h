@@ -8,7 +8,7 @@
 #include "memory.h"
 #include "shaders/push.h"
 
-enum { VULKAN_MAX_BINDINGS = 14, VULKAN_MAX_CONSTANTS = 11, VULKAN_PUSH_BYTES = 64, VULKAN_MAX_PARTS = 64 };
+enum { VULKAN_MAX_BINDINGS = 14, VULKAN_MAX_CONSTANTS = 11, VULKAN_PUSH_BYTES = 128, VULKAN_MAX_PARTS = 64 };
 
 /* X(ID, module, bindings, mask of bindings written, push constants)
  *
@@ -81,12 +81,14 @@ enum { VULKAN_MAX_BINDINGS = 14, VULKAN_MAX_CONSTANTS = 11, VULKAN_PUSH_BYTES = 
  * splits of each. 1: the product itself is bound. heads_sums: as heads, and 7 sums of x; 8 of the other x; 9 of v; 10
  * v; constants 1 to 3 their splits. Groups along x: heads + others, and where v has splits as many more as others.
  *
- * units_*: 0 weights uvec4[tiles][pieces][32]; 1 scales as above; 2 codes uint[tiles][pieces][8] of q4tp; 3 words; 4
- * factors; 5 y; 6 found vec4[tiles][splits][x_tiles][32], of all parts; 7 arrivals uint, one a workgroup of all splits
- * together, 0 before and after; 8 masks uint[2]; 6 and 7 are of no use where splits are left apart, y[rows][splits]
- * [out_rows]. Constants: 0 threads, 32 a subgroup; 1 tiles of 8 rows of x that a
- * workgroup takes; 2 tiles of 16 rows of w that a subgroup takes: 1 or 2; 3 whether x comes through shared memory; 4 P;
- * 5 pieces of a step. Groups: ceil(tiles / (subgroups * constant 2)), x_tiles / constant 1, splits
+ * units_*: 0 weights uvec4[tiles][pieces][32]; 1 scales as above; 2 codes uint[tiles][pieces / 4][32] of q4tp; 3 words;
+ * 4 factors; 5 y; 6 found vec4[tiles][splits][x_tiles][32], of all parts; 7 arrivals uint, one a workgroup of all
+ * splits together, 0 before and after; 8 masks uint[3]; 6 and 7 are of no use where splits are left apart,
+ * y[rows][splits][out_rows]. Constants: 0 threads, 32 a subgroup; 1 tiles of 8 rows of x
+ * that a workgroup takes; 2 tiles of 16 rows of w that a subgroup takes: 1, 2 or 4; 3 how x comes: VULKAN_X_*; 4 P; 5
+ * pieces of a step; 6 whether nibbles are multiplied as they are, which takes P 1; 7 rungs of a ladder, of which one is
+ * kept in shared memory. units_*_at: the same, but 0, 2, 3 and 4 are read by their addresses, which stand among the
+ * push constants. Groups: ceil(tiles / (subgroups * constant 2)), x_tiles / constant 1, splits
  *
  * units_probe: 0 a uvec4[32]; 1 b uvec2[32]; 2 products float[32][4]; groups 1; push of no use */
 #define VULKAN_KERNELS(X)                                                          \
@@ -108,6 +110,9 @@ enum { VULKAN_MAX_BINDINGS = 14, VULKAN_MAX_CONSTANTS = 11, VULKAN_PUSH_BYTES = 
   X(UNITS_F16, units_f16, 9, 7u << 5, UnitsPush)                                   \
   X(UNITS_Q8, units_q8, 9, 7u << 5, UnitsPush)                                     \
   X(UNITS_Q4, units_q4, 9, 7u << 5, UnitsPush)                                     \
+  X(UNITS_F16_AT, units_f16_at, 9, 7u << 5, UnitsPush)                             \
+  X(UNITS_Q8_AT, units_q8_at, 9, 7u << 5, UnitsPush)                               \
+  X(UNITS_Q4_AT, units_q4_at, 9, 7u << 5, UnitsPush)                               \
   X(UNITS_PROBE, units_probe, 3, 1u << 2, MeasurePush)                             \
   X(NORM, norm, 3, 1u << 2, NormPush)                                              \
   X(ENTER, enter, 4, 3u << 2, NormPush)                                            \

@@ -50,7 +50,9 @@ static DflashStatus create_buffer(VulkanDevice *device, VulkanBuffer *buffer, co
   const VkBufferCreateInfo info = {
       .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
       .size = buffer->bytes,
-      .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT,
+      .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+               VK_BUFFER_USAGE_TRANSFER_DST_BIT |
+               (device->traits.addresses ? VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT : 0u),
   };
   VkResult result = VULKAN_CALL(&device->api, vkCreateBuffer, device->device, &info, NULL, &buffer->buffer);
   if (result == VK_SUCCESS) return DFLASH_OK;
@@ -68,8 +70,11 @@ static DflashStatus allocate(VulkanDevice *device, int kind, VulkanBuffer *buffe
     return vulkan_device_result(device, VK_ERROR_OUT_OF_DEVICE_MEMORY, error, what);
   const VkMemoryPropertyFlags flags = device->memory.memoryTypes[type].propertyFlags;
   buffer->incoherent = kind != VULKAN_ON_DEVICE && !(flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT);
+  const VkMemoryAllocateFlagsInfo with_address = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
+                                                  .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT};
   const VkMemoryAllocateInfo info = {
       .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+      .pNext = device->traits.addresses ? &with_address : NULL,
       .allocationSize = needs.size,
       .memoryTypeIndex = (uint32_t)type,
   };
@@ -122,6 +127,13 @@ void vulkan_buffer_close(VulkanDevice *device, VulkanBuffer *buffer) {
 
 VulkanRange vulkan_buffer_range(const VulkanBuffer *buffer, uint64_t offset, uint64_t bytes) {
   return (VulkanRange){buffer->buffer, offset, bytes};
+}
+
+uint64_t vulkan_range_address(const VulkanDevice *device, VulkanRange range) {
+  const VkBufferDeviceAddressInfo info = {.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO,
+                                          .buffer = range.buffer};
+  if (!device->traits.addresses) return 0;
+  return device->api.vkGetBufferDeviceAddress(device->device, &info) + range.offset;
 }
 
 /* The whole of it, which meets the rules on nonCoherentAtomSize whatever that is. */

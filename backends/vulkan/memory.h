@@ -19,7 +19,8 @@ enum {
 /* The memory type for a kind of buffer out of the bits allowed; -1: there is none. */
 int vulkan_memory_type(const VkPhysicalDeviceMemoryProperties *memory, uint32_t allowed, int kind);
 
-/* One buffer with memory of its own. Usage: storage and both directions of copies. */
+/* One buffer with memory of its own. Usage: storage, both directions of copies, and addresses where the device has
+ * them. */
 typedef struct VulkanBuffer {
   VkBuffer buffer;
   VkDeviceMemory memory;
@@ -34,6 +35,8 @@ DflashStatus vulkan_buffer_open(VulkanDevice *device, int kind, uint64_t bytes, 
                                 DflashError *error);
 void vulkan_buffer_close(VulkanDevice *device, VulkanBuffer *buffer); /* zeroed: fine */
 VulkanRange vulkan_buffer_range(const VulkanBuffer *buffer, uint64_t offset, uint64_t bytes);
+/* Where kernels find it; 0 on a device without addresses. */
+uint64_t vulkan_range_address(const VulkanDevice *device, VulkanRange range);
 /* What the host wrote reaches the device; what the device wrote reaches the host. */
 DflashStatus vulkan_buffer_flush(VulkanDevice *device, const VulkanBuffer *buffer, DflashError *error);
 DflashStatus vulkan_buffer_invalidate(VulkanDevice *device, const VulkanBuffer *buffer, DflashError *error);

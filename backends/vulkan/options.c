@@ -108,7 +108,8 @@ static const struct {
     {"keep", "window or all", parse_keep},
     {"splits", "0 to 63", parse_splits},
     {"statistics", "on or off", parse_statistics},
-    {"assume", "KEY:N[K|M|G],... of binding, allocation, shared, threads, groups, stamps, dot, memory", parse_assume},
+    {"assume", "KEY:N[K|M|G],... of binding, allocation, shared, threads, groups, stamps, dot, addresses, memory",
+     parse_assume},
     {"skip-barrier", "0 or the number of a barrier", parse_barrier},
     {"fail", "the number of a call, alone or with :memory, :lost or :timeout", parse_fail},
 };

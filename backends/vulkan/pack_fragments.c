@@ -14,6 +14,7 @@ enum {
   PIECE_BYTES = ROWS * ROW_BYTES,
   PIECE_WORDS = PIECE_BYTES / 4,
   GROUP = 32,
+  WORD_GROUPS = 8, /* that a word of codes stands for a part of */
   CODE_BITS = 5
 };
 
@@ -40,18 +41,22 @@ static void find_pairs(int32_t storage, Pairs *pairs) {
     }
 }
 
-/* Two elements a byte, of even nibbles the low one and of odd ones the high one. */
+/* Of a thread: a pair of columns of the first fragment, the same of the second, and the next pair of both: even columns
+ * in the lower half of a word, odd ones in the upper half. */
+static uint32_t nibbles_of(const unsigned char *first, const unsigned char *second, const uint32_t at[2]) {
+  const uint32_t low = first[at[0]] | (uint32_t)first[at[1]] << 8, high = second[at[0]] | (uint32_t)second[at[1]] << 8;
+  const uint32_t even = (low & 0x0f0f) | (high & 0x0f0f) << 4, odd = (low >> 4 & 0x0f0f) | (high & 0xf0f0);
+  return (even | odd << 16) ^ 0x88888888;
+}
+
+/* Two elements a byte, of an even column the low nibble and of an odd one the high one. */
 static void pack_q4(const unsigned char *piece, const Pairs *pairs, uint32_t *words) {
-  for (int i = 0; i < LANES; i++) {
-    const uint32_t *at = pairs->at[i];
-    for (int f = 0; f < 4; f++) {
-      const unsigned char *fragment = piece + 8 * f;
-      const uint32_t even = fragment[at[0]] | (uint32_t)fragment[at[2]] << 8;
-      const uint32_t odd = fragment[at[1]] | (uint32_t)fragment[at[3]] << 8;
-      const uint32_t first = (even & 0x0f0f) | (odd & 0x0f0f) << 4, second = (even >> 4 & 0x0f0f) | (odd & 0xf0f0);
-      *words++ = (first | second << 16) ^ 0x88888888;
+  for (int i = 0; i < LANES; i++)
+    for (int g = 0; g < 2; g++) {
+      const unsigned char *first = piece + 16 * g, *second = first + 8;
+      *words++ = nibbles_of(first, second, pairs->at[i]);
+      *words++ = nibbles_of(first, second, pairs->at[i] + 2);
     }
-  }
 }
 
 static uint32_t bytes_of(const unsigned char *first, const unsigned char *second) {
@@ -123,28 +128,45 @@ void vulkan_pack_fragments(const DflashTensor *tensor, int64_t first, int64_t co
     }
 }
 
-/* The codes of a group and the next one, a byte each; they stand lowest bits first, within two bytes. */
-static uint16_t codes_at(const unsigned char *row, int64_t group, int64_t groups) {
+/* 5 bits, which stand lowest first. */
+static uint32_t code_at(const unsigned char *row, int64_t group, int64_t groups) {
+  const int64_t bit = group * CODE_BITS, last = (groups * CODE_BITS - 1) / 8;
   if (group >= groups) return 0;
-  const int64_t bit = group * CODE_BITS;
-  const bool both = group + 1 < groups;
-  uint32_t bits = row[bit / 8];
-  if (bit / 8 < (groups * CODE_BITS - 1) / 8) bits |= (uint32_t)row[bit / 8 + 1] << 8;
-  bits >>= bit % 8;
-  return (uint16_t)((bits & 31) | (both ? bits >> CODE_BITS & 31 : 0) << 8);
+  const uint32_t bits = row[bit / 8] | (bit / 8 < last ? (uint32_t)row[bit / 8 + 1] << 8 : 0);
+  return bits >> bit % 8 & 31;
+}
+
+/* Codes of the tile that begins with `row`, of `rows` rows of `bytes` each. */
+typedef struct CodeRows {
+  const unsigned char *at;
+  int64_t bytes, rows, groups;
+} CodeRows;
+
+static uint32_t code_of(const CodeRows *tile, int64_t row, int64_t group) {
+  return row < tile->rows ? code_at(tile->at + row * tile->bytes, group, tile->groups) : 0;
+}
+
+/* Of eight groups: thread by thread those of two rows and of two groups, four apart. */
+static void pack_codes(const CodeRows *tile, int64_t first, uint32_t *words) {
+  for (int64_t i = 0; i < LANES; i++) {
+    const int64_t row = i / 4, group = first + i % 4;
+    words[i] = code_of(tile, row, group) | code_of(tile, row + 8, group) << 8 | code_of(tile, row, group + 4) << 16 |
+               code_of(tile, row + 8, group + 4) << 24;
+  }
 }
 
 void vulkan_pack_fragment_codes(const DflashTensor *tensor, int64_t first, int64_t count, void *out) {
   const int64_t rows = rows_of(tensor), cols = cols_of(tensor), bytes = vulkan_stored_code_bytes(cols);
-  const int64_t pieces = vulkan_units_pieces(tensor->storage, cols), groups = cols / GROUP;
+  const int64_t groups = vulkan_units_groups(tensor->storage, cols);
   const unsigned char *stored =
       (const unsigned char *)tensor->data + rows * (vulkan_stored_row_bytes(tensor->storage, cols) + 4) + first * bytes;
   unsigned char *to = out;
-  for (int64_t row = 0; row < count; row += ROWS)
-    for (int64_t i = 0; i < pieces; i++, to += ROWS * sizeof(uint16_t)) {
-      uint16_t codes[ROWS] = {0};
-      for (int64_t r = 0; r < clamp(count - row, ROWS); r++)
-        codes[r] = codes_at(stored + (row + r) * bytes, 2 * i, groups);
-      memcpy(to, codes, sizeof codes);
+  uint32_t words[LANES];
+  for (int64_t row = 0; row < count; row += ROWS) {
+    const CodeRows tile = {stored + row * bytes, bytes, count - row, cols / GROUP};
+    for (int64_t group = 0; group < groups; group += WORD_GROUPS, to += sizeof words) {
+      pack_codes(&tile, group, words);
+      memcpy(to, words, sizeof words);
     }
+  }
 }

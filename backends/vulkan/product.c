@@ -113,7 +113,7 @@ int vulkan_product_kernel(const DflashModel *model, const VulkanMatrix *matrix, 
     const VulkanUnitsTile tile = vulkan_units_tile(model, matrix, rows);
     vulkan_units_constants(&tile, constants);
     *count = VULKAN_UNITS_CONSTANTS;
-    return vulkan_units_kernel(matrix);
+    return vulkan_units_kernel(model, matrix);
   }
   choose_tile(model, matrix, rows, constants);
   *count = 3;

@@ -29,8 +29,9 @@ static uint64_t value_of(const VkPipelineExecutableStatisticKHR *statistic) {
   }
 }
 
+/* All of them are below 2^32. NVIDIA's driver 580 has something else in the upper half of its local memory. */
 static void take(const VkPipelineExecutableStatisticKHR *statistic, VulkanStatistics *statistics) {
-  const uint64_t value = value_of(statistic);
+  const uint64_t value = value_of(statistic) & UINT32_MAX;
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     if (strncmp(statistic->name, names[i].name, sizeof statistic->name) != 0) continue;
     uint64_t *member = names[i].spilled ? &statistics->spilled_bytes : &statistics->registers;

@@ -90,7 +90,9 @@ static bool has_extension(const Extensions *list, const char *name) {
 /* The structures of extensions that a device does not have must not be asked for. */
 static void fill_features(VulkanApi *api, VkPhysicalDevice physical, const Extensions *extensions,
                           VulkanTraits *traits) {
-  VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
+  VkPhysicalDeviceBufferDeviceAddressFeatures addresses = {
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES};
+  VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &addresses};
   VkPhysicalDeviceShaderIntegerDotProductFeatures dot = {
       .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES};
   VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics = {
@@ -105,6 +107,7 @@ static void fill_features(VulkanApi *api, VkPhysicalDevice physical, const Exten
     features.pNext = &statistics;
   }
   api->vkGetPhysicalDeviceFeatures2(physical, &features);
+  traits->addresses = addresses.bufferDeviceAddress == VK_TRUE && features.features.shaderInt64 == VK_TRUE;
   traits->integer_dot = dot.shaderIntegerDotProduct == VK_TRUE;
   traits->statistics = statistics.pipelineExecutableInfo == VK_TRUE;
 }

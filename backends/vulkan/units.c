@@ -11,6 +11,7 @@ enum {
   FRAGMENT_BYTES = 512, /* of a subgroup: 16 a thread */
   MANY_X_TILES = 2,     /* that a workgroup takes of more than X_ROWS rows */
   PREPARE_GROUPS = 16,  /* of columns, a workgroup */
+  ROUND_STEPS = 2,
   MOST_SPLITS = 32,
   SPLIT_ROWS = 32 /* of x, that splits are chosen for at most: more of them are workgroups enough */
 };
@@ -21,19 +22,24 @@ static const struct Cut {
   int32_t storage;
   uint32_t parts;
   int64_t rows; /* of the matrix, at least */
-  uint32_t threads, tiles, shared_x, pieces;
+  uint32_t threads, tiles, x_way, pieces, rung_step;
   int64_t wanted, cols; /* workgroups that keep a large device busy; columns that are worth one at least */
-} CUTS[] = {
-    {DFLASH_STORAGE_Q4TP, 3, 0, 64, 2, 0, 2, 600, 800},      {DFLASH_STORAGE_Q4TP, 1, 0, 128, 1, 0, 1, 528, 800},
-    {DFLASH_STORAGE_Q8_2F, 3, 8192, 256, 2, 1, 2, 528, 512}, {DFLASH_STORAGE_Q8_2F, 3, 0, 128, 1, 1, 4, 528, 512},
-    {DFLASH_STORAGE_Q8_2F, 1, 0, 128, 1, 1, 4, 528, 512},    {DFLASH_STORAGE_F16, 3, 0, 128, 1, 0, 2, 528, 512},
-    {DFLASH_STORAGE_F16, 1, 0, 128, 1, 0, 2, 528, 512}};
+} CUTS[] = {{DFLASH_STORAGE_Q4TP, 3, 8192, 32, 2, VULKAN_X_CACHE, 2, 1, 544, 680},
+            {DFLASH_STORAGE_Q4TP, 3, 0, 64, 2, VULKAN_X_AHEAD, 2, 1, 528, 680},
+            {DFLASH_STORAGE_Q4TP, 1, 0, 64, 2, VULKAN_X_AHEAD, 2, 4, 1000, 680},
+            {DFLASH_STORAGE_Q8_2F, 3, 8192, 256, 2, VULKAN_X_SHARED, 2, 1, 528, 512},
+            {DFLASH_STORAGE_Q8_2F, 3, 0, 128, 1, VULKAN_X_SHARED, 4, 1, 528, 512},
+            {DFLASH_STORAGE_Q8_2F, 1, 0, 128, 1, VULKAN_X_SHARED, 4, 1, 528, 512},
+            {DFLASH_STORAGE_F16, 3, 0, 128, 1, VULKAN_X_CACHE, 2, 1, 528, 512},
+            {DFLASH_STORAGE_F16, 1, 0, 128, 1, VULKAN_X_CACHE, 2, 1, 528, 512}};
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-int vulkan_units_kernel(const VulkanMatrix *matrix) {
-  if (matrix->storage == DFLASH_STORAGE_F16) return VULKAN_KERNEL_UNITS_F16;
-  return matrix->storage == DFLASH_STORAGE_Q8_2F ? VULKAN_KERNEL_UNITS_Q8 : VULKAN_KERNEL_UNITS_Q4;
+int vulkan_units_kernel(const DflashModel *model, const VulkanMatrix *matrix) {
+  const bool at = model->device.traits.addresses;
+  if (matrix->storage == DFLASH_STORAGE_F16) return at ? VULKAN_KERNEL_UNITS_F16_AT : VULKAN_KERNEL_UNITS_F16;
+  if (matrix->storage == DFLASH_STORAGE_Q8_2F) return at ? VULKAN_KERNEL_UNITS_Q8_AT : VULKAN_KERNEL_UNITS_Q8;
+  return at ? VULKAN_KERNEL_UNITS_Q4_AT : VULKAN_KERNEL_UNITS_Q4;
 }
 
 bool vulkan_units_integers(const DflashModel *model, int32_t storage) {
@@ -56,9 +62,11 @@ static VulkanUnitsTile tile_of(const struct Cut *cut, int64_t rows) {
   return (VulkanUnitsTile){.threads = cut->threads,
                            .x_tiles = rows <= X_ROWS ? 1 : MANY_X_TILES,
                            .tiles = cut->tiles,
-                           .shared_x = cut->shared_x,
+                           .x_way = cut->x_way,
                            .parts = cut->parts,
-                           .pieces = cut->pieces};
+                           .pieces = cut->pieces,
+                           .rung_step = cut->rung_step,
+                           .plain = cut->storage == DFLASH_STORAGE_Q4TP && cut->parts == 1};
 }
 
 VulkanUnitsTile vulkan_units_tile(const DflashModel *model, const VulkanMatrix *matrix, int64_t rows) {
@@ -66,8 +74,8 @@ VulkanUnitsTile vulkan_units_tile(const DflashModel *model, const VulkanMatrix *
 }
 
 void vulkan_units_constants(const VulkanUnitsTile *tile, uint32_t constants[VULKAN_UNITS_CONSTANTS]) {
-  const uint32_t values[VULKAN_UNITS_CONSTANTS] = {tile->threads,  tile->x_tiles, tile->tiles,
-                                                   tile->shared_x, tile->parts,   tile->pieces};
+  const uint32_t values[VULKAN_UNITS_CONSTANTS] = {tile->threads, tile->x_tiles, tile->tiles, tile->x_way,
+                                                   tile->parts,   tile->pieces,  tile->plain, tile->rung_step};
   memcpy(constants, values, sizeof values);
 }
 
@@ -77,13 +85,14 @@ uint32_t vulkan_units_group_rows(const VulkanUnitsTile *tile) {
 
 /* The arrays of units.comp. */
 uint64_t vulkan_units_shared(const VulkanUnitsTile *tile, int32_t storage) {
-  enum { RUNGS = 32, WORD = 4 };
+  enum { RUNGS = 32, SPARE_ROWS = 4, WORD = 4 };
   const uint64_t groups = (uint64_t)tile->pieces * (uint64_t)vulkan_units_piece(storage) / GROUP_COLS;
-  const uint64_t x_groups = 2 * tile->x_tiles * groups, band = vulkan_units_group_rows(tile);
+  const uint64_t x_groups = 2 * tile->x_tiles * groups;
+  const uint64_t rows = TILE_ROWS * tile->tiles + SPARE_ROWS, subgroups = tile->threads / LANES;
   uint64_t bytes = WORD; /* is_last */
-  bytes += tile->shared_x ? x_groups * (tile->parts * FRAGMENT_BYTES + X_ROWS * WORD)
-                          : 4 * WORD + 2 * WORD; /* x, or one word and factor of it */
-  if (storage == DFLASH_STORAGE_Q4TP) bytes += RUNGS * WORD * band;
+  bytes += tile->x_way == VULKAN_X_SHARED ? x_groups * (tile->parts * FRAGMENT_BYTES + X_ROWS * WORD)
+                                          : 4 * WORD + 2 * WORD; /* x, or one word and factor of it */
+  if (storage == DFLASH_STORAGE_Q4TP) bytes += RUNGS / tile->rung_step * WORD * rows * subgroups;
   return bytes;
 }
 
@@ -120,8 +129,9 @@ static int64_t bands_of(const VulkanUnitsTile *tile, int64_t out_rows) {
   return ceil_div(out_rows, vulkan_units_group_rows(tile));
 }
 
+/* Whole rounds: the steps of a matrix are, too. */
 static int64_t split_steps(const VulkanUnitsTile *tile, const VulkanMatrix *matrix, int64_t splits) {
-  return ceil_div(steps_of(tile, matrix), splits);
+  return ceil_div(steps_of(tile, matrix), splits * ROUND_STEPS) * ROUND_STEPS;
 }
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -191,27 +201,49 @@ static DflashStatus prepare(const Units *u, DflashError *error) {
       error);
 }
 
+typedef struct Halves {
+  uint32_t low, high;
+} Halves;
+
+static Halves address_of(const DflashModel *model, VulkanRange range) {
+  const uint64_t address = vulkan_range_address(&model->device, range);
+  return (Halves){(uint32_t)address, (uint32_t)(address >> 32)};
+}
+
+static void fill_addresses(const DflashModel *model, const VulkanPart *part, const VulkanProduct *p, UnitsPush *push) {
+  const Halves weights = address_of(model, part->weights), codes = address_of(model, part->codes);
+  const Halves x = address_of(model, p->fragments), factors = address_of(model, p->factors);
+  push->weights_low = weights.low;
+  push->weights_high = weights.high;
+  push->codes_low = codes.low;
+  push->codes_high = codes.high;
+  push->x_low = x.low;
+  push->x_high = x.high;
+  push->factors_low = factors.low;
+  push->factors_high = factors.high;
+}
+
 /* The first out_rows rows of a part. Where columns are not split, nothing is found, and no workgroup arrives. */
 static DflashStatus multiply(const Units *u, const VulkanPart *part, int64_t out_rows, DflashError *error) {
   const VulkanProduct *p = u->product;
   const VulkanUnitsTile *tile = u->tile;
   const bool split = u->splits > 1, apart = split && p->apart;
   const VulkanRange y = apart ? p->found : p->y;
-  const UnitsPush push = {.rows = (uint32_t)p->rows,
-                          .out_rows = (uint32_t)out_rows,
-                          .out_first = (uint32_t)part->first,
-                          .y_first = apart ? 0 : (uint32_t)p->y_first,
-                          .y_stride = (uint32_t)(apart ? u->splits * p->out_rows : p->y_stride),
-                          .tiles = (uint32_t)vulkan_units_tiles(out_rows),
-                          .pieces = (uint32_t)p->matrix->pieces,
-                          .steps = (uint32_t)steps_of(tile, p->matrix),
-                          .groups = (uint32_t)groups_of(p->matrix),
-                          .x_tiles = (uint32_t)u->x_tiles,
-                          .splits = (uint32_t)u->splits,
-                          .split_steps = (uint32_t)split_steps(tile, p->matrix, u->splits),
-                          .found_first = (uint32_t)(part->first / TILE_ROWS),
-                          .arrival_first = (uint32_t)u->arrivals,
-                          .split_stride = apart ? (uint32_t)p->out_rows : 0};
+  UnitsPush push = {.rows = (uint32_t)p->rows,
+                    .out_rows = (uint32_t)out_rows,
+                    .out_first = (uint32_t)part->first,
+                    .y_first = apart ? 0 : (uint32_t)p->y_first,
+                    .y_stride = (uint32_t)(apart ? u->splits * p->out_rows : p->y_stride),
+                    .tiles = (uint32_t)vulkan_units_tiles(out_rows),
+                    .pieces = (uint32_t)p->matrix->pieces,
+                    .steps = (uint32_t)steps_of(tile, p->matrix),
+                    .groups = (uint32_t)groups_of(p->matrix),
+                    .x_tiles = (uint32_t)u->x_tiles,
+                    .splits = (uint32_t)u->splits,
+                    .split_steps = (uint32_t)split_steps(tile, p->matrix, u->splits),
+                    .found_first = (uint32_t)(part->first / TILE_ROWS),
+                    .arrival_first = (uint32_t)u->arrivals,
+                    .split_stride = apart ? (uint32_t)p->out_rows : 0};
   const VulkanRange ranges[] = {part->weights,
                                 part->scales,
                                 part->codes,
@@ -223,8 +255,9 @@ static DflashStatus multiply(const Units *u, const VulkanPart *part, int64_t out
                                 u->model->masks};
   uint32_t constants[VULKAN_UNITS_CONSTANTS];
   vulkan_units_constants(tile, constants);
+  fill_addresses(u->model, part, p, &push);
   return add_step(
-      u, vulkan_units_kernel(p->matrix), constants, VULKAN_UNITS_CONSTANTS,
+      u, vulkan_units_kernel(u->model, p->matrix), constants, VULKAN_UNITS_CONSTANTS,
       (VulkanDispatch){.ranges = ranges,
                        .push = &push,
                        .groups = {(uint32_t)bands_of(tile, out_rows), push.x_tiles / tile->x_tiles, push.splits}},

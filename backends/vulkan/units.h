@@ -6,14 +6,15 @@
  * vulkan_units_y(i, n); a device that holds them elsewhere (vulkan_units_probe) has no matrix units for this backend.
  *
  * w: tiles of 16 rows; of each, pieces of `vulkan_units_piece(storage)` columns (q4tp 64, q8_2f 32, f16 16), as many as
- * a multiple of 4 that covers the columns; of each, 32 x 16 bytes, thread by thread:
- * - q4tp: word f is fragment f of the piece; nibble p is element p < 4 ? 2 p : 2 p - 7 (that is 0 2 4 6 1 3 5 7), ^ 8
+ * cover the columns, in wholes of 256; of each, 32 x 16 bytes, thread by thread:
+ * - q4tp: words 2 g and 2 g + 1 are both fragments of the piece's g-th 32 columns; nibble p is of fragment p % 2,
+ *   elements 0 0 2 2 1 1 3 3 of the first word, 4 4 6 6 5 5 7 7 of the second, ^ 8
  * - q8_2f: words 2 f and 2 f + 1 are fragment f; bytes are elements 0 2 1 3 of the first word, 4 6 5 7, as they are
  * - f16: words are elements 0 1, 2 3, 4 5, 6 7
  *
  * Columns past the last are 0 (q4tp: nibble 8 ^ 8), and so are rows past the last.
- * codes of q4tp: uint[tiles][pieces][8]: row r has 16 bits of word r / 2, from bit 16 (r % 2) on: the codes of the
- * piece's two groups of 32 columns, a byte each. Groups past the last have code 0.
+ * codes of q4tp: uint[tiles][pieces / 4][32]: of eight groups of 32 columns, a byte each. Thread 4 r + t has, lowest
+ * byte first, group t of rows r and r + 8, then group t + 4 of the same. Groups and rows past the last have code 0.
  *
  * x: tiles of 8 rows; of each, groups of 32 columns, 2, 1 or 1/2 a piece; of each, PARTS parts (1; exact: 3); of each,
  * 32 x 16 bytes, thread by thread: words 0, 1: the first fragment's elements 0 1, 2 3; words 2, 3: the second's. And a
@@ -24,7 +25,7 @@
  *   rounded to f16, part 2 what then is left of R, rounded to f16. (|X| >= 2^-12: all 24 bits.)
  * - i8, of a q4tp matrix: one part, integers (quantise.comp); the factor is their step.
  *
- * So that products of all storages can share x, its groups are as many as the widest pieces have: a multiple of 8. */
+ * Pieces of any storage cover the same columns, so that products of all of them can share x. */
 #ifndef DFLASH_VULKAN_UNITS_H
 #define DFLASH_VULKAN_UNITS_H
 
@@ -41,12 +42,12 @@ VulkanPlace vulkan_units_y(uint32_t thread, uint32_t n); /* n < 4: .row the row 
 DflashStatus vulkan_units_probe(VulkanDevice *device, VulkanPipelines *pipelines, bool *fits, DflashError *error);
 
 int64_t vulkan_units_piece(int32_t storage);                /* columns */
-int64_t vulkan_units_pieces(int32_t storage, int64_t cols); /* a multiple of 4 */
+int64_t vulkan_units_pieces(int32_t storage, int64_t cols); /* of whole 256 columns */
 int64_t vulkan_units_groups(int32_t storage, int64_t cols); /* of 32 columns, as many as the pieces have */
 int64_t vulkan_units_tiles(int64_t rows);                   /* of 16 rows of w */
 
-/* What units_* bind as masks: of the nibbles, and of the bytes, that become a pair of f16. */
-enum { VULKAN_UNITS_MASKS = 2 };
+/* What units_* bind as masks: of the nibbles, and of the bytes, that become a pair of f16; and a pair of -8 * 2^-24. */
+enum { VULKAN_UNITS_MASKS = 3 };
 void vulkan_units_masks(uint32_t masks[VULKAN_UNITS_MASKS]);
 /* What prepare binds: uint[64]: where the pair of columns 2 j, 2 j + 1 of a row of x stands in a fragment: [8 j + row],
  * j < 8, row < 8: 2 * thread + word. */
@@ -56,14 +57,18 @@ void vulkan_units_pairs(uint32_t pairs[VULKAN_UNITS_PAIRS]);
 /* Whether the model multiplies this matrix on matrix units. Decided by profile, device, options and storage alone. */
 bool vulkan_units_take(const DflashModel *model, int32_t storage);
 
+/* How x comes to a workgroup: through the cache when it is used, through shared memory, or through the cache a step
+ * ahead. */
+enum { VULKAN_X_CACHE, VULKAN_X_SHARED, VULKAN_X_AHEAD };
+
 /* The constants of the kernels units_*, in kernel.h's order. */
 typedef struct VulkanUnitsTile {
-  uint32_t threads, x_tiles, tiles, shared_x, parts, pieces;
+  uint32_t threads, x_tiles, tiles, x_way, parts, pieces, plain, rung_step;
 } VulkanUnitsTile;
-enum { VULKAN_UNITS_CONSTANTS = 6 };
+enum { VULKAN_UNITS_CONSTANTS = 8 };
 void vulkan_units_constants(const VulkanUnitsTile *tile, uint32_t constants[VULKAN_UNITS_CONSTANTS]);
 VulkanUnitsTile vulkan_units_tile(const DflashModel *model, const VulkanMatrix *matrix, int64_t rows);
-int vulkan_units_kernel(const VulkanMatrix *matrix);
+int vulkan_units_kernel(const DflashModel *model, const VulkanMatrix *matrix);
 /* Rows of the matrix that a workgroup takes. */
 uint32_t vulkan_units_group_rows(const VulkanUnitsTile *tile);
 /* Bytes of shared memory of a workgroup. */

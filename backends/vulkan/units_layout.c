@@ -1,6 +1,6 @@
 #include "units.h"
 
-enum { LANES = 32, PAIRS_OF_W = 4, PAIRS_OF_X = 2, TILE_ROWS = 16, GROUP_COLS = 32, PIECES_MULTIPLE = 4 };
+enum { LANES = 32, PAIRS_OF_W = 4, PAIRS_OF_X = 2, TILE_ROWS = 16, GROUP_COLS = 32, WHOLE_COLS = 256 };
 
 /* Thread 4 g + t holds pairs of columns: these many rows below g, and columns past 2 t. */
 static const VulkanPlace OF_W[PAIRS_OF_W] = {{0, 0}, {0, 8}, {8, 0}, {8, 8}};
@@ -32,7 +32,7 @@ int64_t vulkan_units_piece(int32_t storage) {
 }
 
 int64_t vulkan_units_pieces(int32_t storage, int64_t cols) {
-  return ceil_div(cols, PIECES_MULTIPLE * vulkan_units_piece(storage)) * PIECES_MULTIPLE;
+  return ceil_div(cols, WHOLE_COLS) * (WHOLE_COLS / vulkan_units_piece(storage));
 }
 
 int64_t vulkan_units_groups(int32_t storage, int64_t cols) {
@@ -44,6 +44,7 @@ int64_t vulkan_units_tiles(int64_t rows) { return ceil_div(rows, TILE_ROWS); }
 void vulkan_units_masks(uint32_t masks[VULKAN_UNITS_MASKS]) {
   masks[0] = 0x000f000f;
   masks[1] = 0x00ff00ff;
+  masks[2] = 0x80088008;
 }
 
 void vulkan_units_pairs(uint32_t pairs[VULKAN_UNITS_PAIRS]) {

@@ -4,7 +4,8 @@
 
 #include "base/error.h"
 
-/* Small integers: every sum of their products is exact, and few of the sums are alike. */
+/* Small integers, those of w times 2^-24, the smallest f16, on which the kernels build, too: every sum of products is
+ * exact, and few of the sums are alike. */
 enum { LANES = 32, OF_W = 8, OF_X = 4, OF_Y = 4, DEPTH = 16 };
 
 static int number_of_w(VulkanPlace place) {
@@ -19,8 +20,10 @@ static float product_of(VulkanPlace place) {
   int sum = 0;
   for (uint32_t k = 0; k < DEPTH; k++)
     sum += number_of_w((VulkanPlace){place.row, k}) * number_of_x((VulkanPlace){place.col, k});
-  return (float)sum;
+  return (float)sum * 0x1p-24f;
 }
+
+static uint16_t smallest_halves(int value) { return (uint16_t)(value < 0 ? 0x8000 | -value : value); }
 
 /* An f16 of an integer below 2^11. */
 static uint16_t half_of(int value) {
@@ -52,7 +55,7 @@ static DflashStatus open_probe(VulkanDevice *device, Probe *p, DflashError *erro
 /* Of products that were not written no bits are those of a number. */
 static DflashStatus fill_probe(VulkanDevice *device, const Probe *p, DflashError *error) {
   uint16_t *w = at(p, 0), *x = at(p, 1);
-  for (uint32_t i = 0; i < LANES * OF_W; i++) w[i] = half_of(number_of_w(vulkan_units_w(i / OF_W, i % OF_W)));
+  for (uint32_t i = 0; i < LANES * OF_W; i++) w[i] = smallest_halves(number_of_w(vulkan_units_w(i / OF_W, i % OF_W)));
   for (uint32_t i = 0; i < LANES * OF_X; i++) x[i] = half_of(number_of_x(vulkan_units_x(i / OF_X, i % OF_X)));
   memset(at(p, 2), 0xff, LANES * OF_Y * sizeof(float));
   return vulkan_buffer_flush(device, &p->buffer, error);

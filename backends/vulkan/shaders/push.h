@@ -51,6 +51,15 @@ WORD split_steps; /* that a workgroup takes */
 WORD found_first; /* this part's first tile among those in `found` */
 WORD arrival_first;
 WORD split_stride; /* in y, from a split's sums to the next one's; 0: the workgroup that comes last adds them */
+/* where they lie, for kernels that read them by address; else 0 */
+WORD weights_low;
+WORD weights_high;
+WORD codes_low;
+WORD codes_high;
+WORD x_low;
+WORD x_high;
+WORD factors_low;
+WORD factors_high;
 PUSH_END(UnitsPush)
 #endif
 

@@ -41,6 +41,10 @@ uint scale_add(uint pair, float factor, float number) {
   return packFloat2x16(fma(unpackFloat2x16(pair), f16vec2(float16_t(factor)), f16vec2(float16_t(number))));
 }
 
+uint scale_pair(uint pair, float factor) {
+  return packFloat2x16(unpackFloat2x16(pair) * f16vec2(float16_t(factor)));
+}
+
 uint this_subgroup() { return gl_SubgroupID; }
 
 uint this_lane() { return gl_SubgroupInvocationID; }
@@ -83,6 +87,8 @@ float from_lane(float value, uint lane) {
 void meet_subgroup() { barrier(); }
 
 uint scale_add(uint pair, float factor, float number) { return packHalf2x16(unpackHalf2x16(pair) * factor + number); }
+
+uint scale_pair(uint pair, float factor) { return packHalf2x16(unpackHalf2x16(pair) * factor); }
 
 float add_words(uint a, uint b, float sum) {
   const vec2 x = unpackHalf2x16(a), y = unpackHalf2x16(b);

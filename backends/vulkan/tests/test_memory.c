@@ -169,6 +169,24 @@ static void check_types(const int *flags, uint32_t count, uint32_t allowed, int 
   assert_int_equal(vulkan_memory_type(&memory, allowed, VULKAN_READBACK), readback);
 }
 
+/* Offsets count from the buffer's address, which is aligned as far as kernels read at once. */
+static void test_addresses(void **state) {
+  (void)state;
+  DflashError error = {0};
+  VulkanBuffer buffer;
+  const bool has = device.traits.addresses;
+  test_ok(vulkan_buffer_open(&device, VULKAN_ON_DEVICE, 4096, "a test", &buffer, &error), &error);
+  const uint64_t first = vulkan_range_address(&device, vulkan_buffer_range(&buffer, 0, 16));
+  if (has) {
+    assert_true(first != 0 && first % 16 == 0);
+    assert_true(vulkan_range_address(&device, vulkan_buffer_range(&buffer, 1024, 16)) == first + 1024);
+  }
+  device.traits.addresses = false;
+  assert_true(vulkan_range_address(&device, vulkan_buffer_range(&buffer, 1024, 16)) == 0);
+  device.traits.addresses = has;
+  vulkan_buffer_close(&device, &buffer);
+}
+
 static void test_memory_types(void **state) {
   (void)state;
   static const int discrete[] = {
@@ -235,7 +253,7 @@ int main(void) {
       cmocka_unit_test(test_mapped),       cmocka_unit_test(test_incoherent),
       cmocka_unit_test(test_too_large),    cmocka_unit_test(test_place),
       cmocka_unit_test(test_memory_types), cmocka_unit_test(test_arena),
-      cmocka_unit_test(test_arena_grows),
+      cmocka_unit_test(test_arena_grows),  cmocka_unit_test(test_addresses),
   };
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   return test_device_close(&device) ? failed : 1;

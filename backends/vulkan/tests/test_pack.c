@@ -140,7 +140,7 @@ static void find_holders(void) {
 
 /* An element as it stands in a word: a nibble, a byte or an f16. */
 static uint32_t held_bits(const VulkanMatrix *m, const Part *p, int64_t row, int64_t col) {
-  static const uint32_t nibbles[] = {0, 2, 4, 6, 1, 3, 5, 7}, bytes[] = {0, 2, 1, 3, 4, 6, 5, 7};
+  static const uint32_t nibbles[] = {0, 2, 1, 3, 4, 6, 5, 7}, bytes[] = {0, 2, 1, 3, 4, 6, 5, 7};
   const int64_t piece = vulkan_units_piece(m->storage), fragment = col % piece / 16;
   const Holder holder = holders[row % 16][col % 16];
   uint32_t words[4], at = 0;
@@ -148,7 +148,7 @@ static uint32_t held_bits(const VulkanMatrix *m, const Part *p, int64_t row, int
   switch (m->storage) {
   case DFLASH_STORAGE_Q4TP:
     while (nibbles[at] != holder.n) at++;
-    return words[fragment] >> 4 * at & 15;
+    return words[fragment / 2 * 2 + at / 4] >> (at % 4 * 8 + fragment % 2 * 4) & 15;
   case DFLASH_STORAGE_Q8_2F:
     while (bytes[at] != holder.n) at++;
     return words[2 * fragment + at / 4] >> at % 4 * 8 & 255;
@@ -158,8 +158,8 @@ static uint32_t held_bits(const VulkanMatrix *m, const Part *p, int64_t row, int
 }
 
 static uint32_t held_code(const VulkanMatrix *m, const Part *p, int64_t row, int64_t group) {
-  const uint32_t word = p->codes[(row / 16 * m->pieces + group / 2) * 8 + row % 16 / 2];
-  return word >> (row % 2 * 16 + group % 2 * 8) & 255;
+  const uint32_t word = p->codes[(row / 16 * m->pieces / 4 + group / 8) * 32 + row % 8 * 4 + group % 4];
+  return word >> (group % 8 / 4 * 16 + row % 16 / 8 * 8) & 255;
 }
 
 static double decode_fragment(const VulkanMatrix *m, const Part *p, int64_t row, int64_t col) {

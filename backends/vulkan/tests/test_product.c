@@ -255,6 +255,7 @@ static DflashModel with_units(const DflashModel *like) {
   model.options.units = model.units_fit = true;
   model.device.traits.shared_bytes = 65536;
   model.device.traits.coop_f16 = 8;
+  model.device.traits.addresses = false;
   return model;
 }
 
@@ -283,6 +284,8 @@ static void test_paths_on_units(void **state) {
   assert_true(count == VULKAN_UNITS_CONSTANTS && constants[0] == 64 && constants[1] == 1 && constants[4] == 3);
   assert_int_equal(vulkan_product_kernel(&model, &matrix, 9, constants, &count), VULKAN_KERNEL_UNITS_Q4);
   assert_int_equal(constants[1], 2);
+  model.device.traits.addresses = true;
+  assert_int_equal(vulkan_product_kernel(&model, &matrix, 8, constants, &count), VULKAN_KERNEL_UNITS_Q4_AT);
   model.profile = DFLASH_PROFILE_F16;
   check_path(&model, DFLASH_STORAGE_F16, 1024, 8, "matrix units, 64 rows, 1 part of f16, f16");
   model.profile = DFLASH_PROFILE_I8;

@@ -128,7 +128,7 @@ static bool is_product(int kernel) {
   return kernel >= VULKAN_KERNEL_MATRIX_F32 && kernel <= VULKAN_KERNEL_MATRIX_I8_DOT;
 }
 static bool is_int8(int kernel) { return kernel == VULKAN_KERNEL_MATRIX_I8 || kernel == VULKAN_KERNEL_MATRIX_I8_DOT; }
-static bool is_units(int kernel) { return kernel >= VULKAN_KERNEL_UNITS_F16 && kernel <= VULKAN_KERNEL_UNITS_Q4; }
+static bool is_units(int kernel) { return kernel >= VULKAN_KERNEL_UNITS_F16 && kernel <= VULKAN_KERNEL_UNITS_Q4_AT; }
 
 /* Sizes that are known, so that the reader is not blind. */
 static void test_reader(void **state) {
@@ -183,13 +183,14 @@ static void test_units(void **state) {
   static const int32_t PROFILES[] = {DFLASH_PROFILE_EXACT, DFLASH_PROFILE_F16, DFLASH_PROFILE_I8};
   static DflashModel model;
   for (int i = 0; i < 3; i++)
-    for (uint32_t cut = 0; cut < 4; cut++) {
+    for (uint32_t cut = 0; cut < 8; cut++) {
       const VulkanMatrix matrix = {.storage = STORAGES[i]};
+      model.device.traits.addresses = cut >= 4;
       model.profile = PROFILES[(i + cut) % 3];
       VulkanUnitsTile tile = vulkan_units_tile(&model, &matrix, cut % 2 ? 8 : 16);
-      if (cut >= 2) tile.threads = 64, tile.tiles = 3 - tile.tiles, tile.shared_x = 1 - tile.shared_x;
+      if (cut % 4 >= 2) tile.threads = 64, tile.tiles = 3 - tile.tiles, tile.x_way = tile.x_way ^ VULKAN_X_SHARED;
       const uint64_t said = vulkan_units_shared(&tile, matrix.storage);
-      const int kernel = vulkan_units_kernel(&matrix);
+      const int kernel = vulkan_units_kernel(&model, &matrix);
       uint32_t constants[VULKAN_UNITS_CONSTANTS];
       vulkan_units_constants(&tile, constants);
       assert_int_equal(shared_bytes(&vulkan_modules[kernel], constants, VULKAN_UNITS_CONSTANTS), said);

@@ -14,7 +14,7 @@ static struct {
   uint32_t version;
   const char *extensions[4];
   uint32_t extension_count;
-  VkBool32 dot, statistics;
+  VkBool32 dot, statistics, addresses, wide;
   int dot_asked, statistics_asked, address_asked;
 } device;
 
@@ -45,8 +45,11 @@ static void get_properties(VkPhysicalDevice physical, VkPhysicalDeviceProperties
 
 static void get_features(VkPhysicalDevice physical, VkPhysicalDeviceFeatures2 *features) {
   (void)physical;
+  features->features.shaderInt64 = device.wide;
   for (VkBaseOutStructure *next = features->pNext; next; next = next->pNext)
-    if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR) {
+    if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES) {
+      ((VkPhysicalDeviceBufferDeviceAddressFeatures *)next)->bufferDeviceAddress = device.addresses;
+    } else if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR) {
       ((VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR *)next)->pipelineExecutableInfo = device.statistics;
       device.statistics_asked++;
     } else if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES) {
@@ -97,6 +100,18 @@ static void test_traits(void **state) {
   assert_false(traits.integer_dot || traits.statistics);
 }
 
+/* Kernels that read by address count in 64 bits. */
+static void test_traits_of_addresses(void **state) {
+  (void)state;
+  memset(&device, 0, sizeof device);
+  device.version = VK_API_VERSION_1_2;
+  for (int i = 0; i < 4; i++) {
+    device.addresses = i & 1;
+    device.wide = i >> 1;
+    assert_int_equal(read_traits().addresses, i == 3);
+  }
+}
+
 static bool in_chain(const VulkanFeatures *features, VkStructureType type) {
   for (const VkBaseInStructure *next = features->chain; next; next = next->pNext)
     if (next->sType == type) return true;
@@ -126,6 +141,24 @@ static void test_features(void **state) {
     assert_int_equal(named(&features, VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME), statistics);
     assert_true(features.dot.shaderIntegerDotProduct == dot &&
                 features.statistics.pipelineExecutableInfo == statistics);
+  }
+}
+
+/* Among all features of 1.2 where there are matrix units, by themselves elsewhere: never twice. */
+static void test_features_of_addresses(void **state) {
+  (void)state;
+  static const VkStructureType core = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+                               alone = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES;
+  for (int i = 0; i < 4; i++) {
+    const bool addresses = i & 1, coop = i & 2;
+    const VulkanTraits traits = {.addresses = addresses, .coop_f16 = coop ? 8 : 0};
+    VulkanFeatures features;
+    vulkan_features_fill(&traits, false, &features);
+    assert_int_equal(in_chain(&features, core), coop);
+    assert_int_equal(in_chain(&features, alone), addresses && !coop);
+    assert_int_equal(in_chain(&features, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2), addresses);
+    assert_int_equal(features.basic.features.shaderInt64, addresses);
+    assert_int_equal(coop ? features.coop.core.bufferDeviceAddress : features.addresses.bufferDeviceAddress, addresses);
   }
 }
 
@@ -212,6 +245,8 @@ static void test_drivers(void **state) {
   set_row(0, 2, "Local Memory Size", U64, 128);
   VulkanStatistics got = read_statistics();
   assert_true(got.registers == 96 && got.spilled_bytes == 128);
+  set_row(0, 2, "Local Memory Size", U64, (int64_t)16 << 32 | 64);
+  assert_true(read_statistics().spilled_bytes == 64);
   set_driver(1, 3);
   set_row(0, 0, "SGPRs", U64, 80);
   set_row(0, 1, "VGPRs", U64, 48);
@@ -363,9 +398,17 @@ static void test_option(void **state) {
 int main(void) {
   contexts_open();
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_traits),        cmocka_unit_test(test_features), cmocka_unit_test(test_drivers),
-      cmocka_unit_test(test_text),          cmocka_unit_test(test_option),   cmocka_unit_test(test_off),
-      cmocka_unit_test(test_failing_calls), cmocka_unit_test(test_paths),    cmocka_unit_test(test_kernels_of_a_block),
+      cmocka_unit_test(test_traits),
+      cmocka_unit_test(test_features),
+      cmocka_unit_test(test_drivers),
+      cmocka_unit_test(test_text),
+      cmocka_unit_test(test_option),
+      cmocka_unit_test(test_off),
+      cmocka_unit_test(test_failing_calls),
+      cmocka_unit_test(test_paths),
+      cmocka_unit_test(test_kernels_of_a_block),
+      cmocka_unit_test(test_traits_of_addresses),
+      cmocka_unit_test(test_features_of_addresses),
   };
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   contexts_close();

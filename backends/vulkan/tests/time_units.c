@@ -1,14 +1,18 @@
 /* Times the kernels for matrix units on this machine's first device, over products of the published geometry and ways
- * to cut them: a line a product with the best cut, and all of them as comma-separated lines on stderr. A development
- * tool: it checks nothing. Pipelines are made first and the device is kept busy for a while, because an idle one has
- * slow clocks. */
+ * to cut them: a table for each storage and number of parts, a line a cut, the best number of splits of each product.
+ * All times stand on stderr as comma-separated lines. A development tool: it checks nothing. Arguments: names of
+ * products, all where there are none. Pipelines are made first, and the device is kept busy for a while, because an
+ * idle one has slow clocks. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 #include "plan.h"
+#include "statistics.h"
 #include "units.h"
 
-enum { LANES = 32, TILE_ROWS = 16, COPIES = 8, RUNS = 16, WARM_RUNS = 1000, STAGING = 64 << 20, ALIGN = 4096 };
+enum { LANES = 32, TILE_ROWS = 16, COPIES = 8, RUNS = 8, WARM_RUNS = 1000, STAGING = 64 << 20, ALIGN = 4096 };
 #define WEIGHT_BYTES (2200ULL << 20)
 
 typedef struct Product {
@@ -22,15 +26,29 @@ static const Product PRODUCTS[] = {
     {"kernel", DFLASH_STORAGE_Q8_2F, 1280, 5120},  {"head/4", DFLASH_STORAGE_Q8_2F, 62080, 5120}};
 enum { PRODUCT_COUNT = sizeof PRODUCTS / sizeof *PRODUCTS };
 
-/* Constants of the kernels but for x_tiles and parts: threads, tiles, shared_x, pieces. */
+/* Whether w and x are read by address, and constants of the kernels but for x_tiles and parts. */
 typedef struct Cut {
-  uint32_t threads, tiles, shared_x, pieces;
+  bool addresses;
+  uint32_t threads, tiles, x_way, pieces, plain, rung_step;
 } Cut;
-static const Cut CUTS[] = {{128, 1, 0, 1}, {128, 1, 0, 2}, {64, 2, 0, 2}, {64, 1, 0, 2},
-                           {128, 2, 1, 2}, {256, 2, 1, 2}, {128, 1, 1, 4}};
-enum { CUT_COUNT = sizeof CUTS / sizeof *CUTS };
-static const int64_t WANTED[] = {264, 528, 1056};
-enum { WANTED_COUNT = sizeof WANTED / sizeof *WANTED };
+static const Cut Q4_CUTS[] = {{false, 64, 2, VULKAN_X_CACHE, 2, 1, 2},  {true, 32, 2, VULKAN_X_CACHE, 2, 1, 1},
+                              {true, 32, 2, VULKAN_X_CACHE, 2, 0, 2},   {true, 32, 2, VULKAN_X_CACHE, 2, 1, 2},
+                              {true, 64, 2, VULKAN_X_CACHE, 2, 1, 2},   {true, 64, 2, VULKAN_X_CACHE, 2, 1, 4},
+                              {true, 64, 2, VULKAN_X_AHEAD, 2, 1, 2},   {true, 128, 2, VULKAN_X_AHEAD, 2, 1, 2},
+                              {true, 64, 2, VULKAN_X_AHEAD, 2, 1, 4},   {true, 64, 1, VULKAN_X_CACHE, 2, 1, 2},
+                              {true, 64, 1, VULKAN_X_AHEAD, 2, 1, 2},   {true, 128, 1, VULKAN_X_AHEAD, 2, 1, 2},
+                              {true, 64, 1, VULKAN_X_CACHE, 1, 1, 2},   {true, 64, 1, VULKAN_X_AHEAD, 1, 1, 4},
+                              {true, 64, 2, VULKAN_X_CACHE, 1, 1, 2},   {true, 64, 2, VULKAN_X_AHEAD, 1, 1, 4},
+                              {true, 32, 4, VULKAN_X_CACHE, 1, 1, 2},   {true, 64, 4, VULKAN_X_CACHE, 1, 1, 4},
+                              {true, 64, 4, VULKAN_X_CACHE, 2, 1, 4},   {true, 64, 4, VULKAN_X_AHEAD, 1, 1, 4},
+                              {true, 512, 1, VULKAN_X_CACHE, 2, 1, 2},  {true, 512, 2, VULKAN_X_CACHE, 2, 1, 4},
+                              {true, 256, 2, VULKAN_X_SHARED, 1, 1, 4}, {true, 256, 2, VULKAN_X_SHARED, 2, 1, 4}};
+static const Cut Q8_CUTS[] = {{true, 128, 1, VULKAN_X_SHARED, 4, 0, 1}, {true, 128, 1, VULKAN_X_CACHE, 4, 0, 1},
+                              {true, 64, 2, VULKAN_X_CACHE, 2, 0, 1},   {true, 64, 2, VULKAN_X_AHEAD, 2, 0, 1},
+                              {true, 256, 2, VULKAN_X_SHARED, 2, 0, 1}, {true, 256, 2, VULKAN_X_SHARED, 1, 0, 1}};
+#define COUNT(list) (int)(sizeof(list) / sizeof *(list))
+static const int64_t WANTED[] = {264, 528, 1056, 2112};
+static const char *const X_WAYS[] = {"cache", "shared", "ahead"};
 
 static VulkanDevice device;
 static VulkanPipelines pipelines;
@@ -79,9 +97,23 @@ static void open_masks(void) {
   need(vulkan_upload_end(&device, &upload, &error), "upload");
 }
 
+static VulkanUnitsTile tile_of(const Cut *cut, uint32_t parts) {
+  return (VulkanUnitsTile){.threads = cut->threads,
+                           .x_tiles = 1,
+                           .tiles = cut->tiles,
+                           .x_way = cut->x_way,
+                           .parts = parts,
+                           .pieces = cut->pieces,
+                           .plain = cut->plain && parts == 1,
+                           .rung_step = cut->rung_step};
+}
+
 static const VulkanPipeline *pipeline_of(int32_t storage, const Cut *cut, uint32_t parts) {
-  const int kernel = storage == DFLASH_STORAGE_Q4TP ? VULKAN_KERNEL_UNITS_Q4 : VULKAN_KERNEL_UNITS_Q8;
-  const uint32_t constants[VULKAN_UNITS_CONSTANTS] = {cut->threads, 1, cut->tiles, cut->shared_x, parts, cut->pieces};
+  const int at = cut->addresses ? VULKAN_KERNEL_UNITS_Q4_AT - VULKAN_KERNEL_UNITS_Q4 : 0;
+  const int kernel = at + (storage == DFLASH_STORAGE_Q4TP ? VULKAN_KERNEL_UNITS_Q4 : VULKAN_KERNEL_UNITS_Q8);
+  const VulkanUnitsTile tile = tile_of(cut, parts);
+  uint32_t constants[VULKAN_UNITS_CONSTANTS];
+  vulkan_units_constants(&tile, constants);
   const VulkanPipeline *pipeline;
   need(vulkan_pipeline_get(&device, &pipelines, kernel, constants, VULKAN_UNITS_CONSTANTS, &pipeline, &error),
        "pipeline");
@@ -89,14 +121,22 @@ static const VulkanPipeline *pipeline_of(int32_t storage, const Cut *cut, uint32
 }
 
 static bool fits(int32_t storage, const Cut *cut, uint32_t parts) {
-  const VulkanUnitsTile tile = {cut->threads, 1, cut->tiles, cut->shared_x, parts, cut->pieces};
-  return vulkan_units_shared(&tile, storage) <= device.traits.shared_bytes;
+  const VulkanUnitsTile tile = tile_of(cut, parts);
+  if (cut->addresses && !device.traits.addresses) return false;
+  if (storage == DFLASH_STORAGE_Q4TP && parts > 1 && !cut->plain) return false; /* the same as one that is */
+  return tile.threads <= device.traits.max_threads && vulkan_units_shared(&tile, storage) <= device.traits.shared_bytes;
 }
 
 static VulkanRange all_of(const VulkanBuffer *buffer) { return vulkan_buffer_range(buffer, 0, buffer->bytes); }
 
+static void set_address(uint32_t *low, uint32_t *high, VulkanRange range) {
+  const uint64_t address = vulkan_range_address(&device, range);
+  *low = (uint32_t)address;
+  *high = (uint32_t)(address >> 32);
+}
+
 /* One product after the other, each on weights of its own, so that no cache holds them. */
-static void add_products(VulkanSteps *steps, const VulkanPipeline *pipeline, const UnitsPush *push, int64_t bands) {
+static void add_products(VulkanSteps *steps, const VulkanPipeline *pipeline, UnitsPush *push, int64_t bands) {
   const uint64_t bytes = (uint64_t)push->tiles * push->pieces * LANES * 16;
   uint64_t at = 0;
   for (int i = 0; i < COPIES; i++) {
@@ -110,6 +150,10 @@ static void add_products(VulkanSteps *steps, const VulkanPipeline *pipeline, con
                                   all_of(&found),
                                   all_of(&arrivals),
                                   all_of(&masks)};
+    set_address(&push->weights_low, &push->weights_high, ranges[0]);
+    set_address(&push->codes_low, &push->codes_high, ranges[2]);
+    set_address(&push->x_low, &push->x_high, ranges[3]);
+    set_address(&push->factors_low, &push->factors_high, ranges[4]);
     vulkan_steps_dispatch(
         steps, &(VulkanDispatch){
                    .pipeline = pipeline, .ranges = ranges, .push = push, .groups = {(uint32_t)bands, 1, push->splits}});
@@ -117,23 +161,28 @@ static void add_products(VulkanSteps *steps, const VulkanPipeline *pipeline, con
   }
 }
 
+/* Steps of a workgroup, whole rounds, where about so many workgroups are wanted. */
+static int64_t steps_each(const Product *p, const Cut *cut, int64_t wanted) {
+  const int64_t tiles = vulkan_units_tiles(p->rows), steps = vulkan_units_pieces(p->storage, p->cols) / cut->pieces;
+  const int64_t share = wanted / ceil_div(tiles, (int64_t)cut->tiles * cut->threads / LANES);
+  return ceil_div(steps, 2 * (share < 1 ? 1 : share)) * 2;
+}
+
 /* Nanoseconds of a product, the least of `runs`. */
-static double time_product(const Product *p, const Cut *cut, uint32_t parts, int64_t wanted, int runs,
-                           uint32_t *splits) {
+static double time_product(const Product *p, const Cut *cut, uint32_t parts, int64_t each, int runs, uint32_t *splits) {
   const int64_t tiles = vulkan_units_tiles(p->rows), pieces = vulkan_units_pieces(p->storage, p->cols);
   const int64_t bands = ceil_div(tiles, (int64_t)cut->tiles * cut->threads / LANES), steps = pieces / cut->pieces;
-  const int64_t share = wanted / bands, each = ceil_div(steps, share < 1 ? 1 : share);
   *splits = (uint32_t)ceil_div(steps, each);
-  const UnitsPush push = {.rows = 8,
-                          .out_rows = (uint32_t)p->rows,
-                          .y_stride = (uint32_t)p->rows,
-                          .tiles = (uint32_t)tiles,
-                          .pieces = (uint32_t)pieces,
-                          .steps = (uint32_t)steps,
-                          .groups = (uint32_t)vulkan_units_groups(p->storage, p->cols),
-                          .x_tiles = 1,
-                          .splits = *splits,
-                          .split_steps = (uint32_t)each};
+  UnitsPush push = {.rows = 8,
+                    .out_rows = (uint32_t)p->rows,
+                    .y_stride = (uint32_t)p->rows,
+                    .tiles = (uint32_t)tiles,
+                    .pieces = (uint32_t)pieces,
+                    .steps = (uint32_t)steps,
+                    .groups = (uint32_t)vulkan_units_groups(p->storage, p->cols),
+                    .x_tiles = 1,
+                    .splits = *splits,
+                    .split_steps = (uint32_t)each};
   VulkanSteps list = {0};
   VulkanPlan plan = {0};
   double best = 1e30;
@@ -150,35 +199,97 @@ static double time_product(const Product *p, const Cut *cut, uint32_t parts, int
   return best;
 }
 
-static void time_cuts(const Product *p, uint32_t parts) {
-  const double per_weight = p->storage == DFLASH_STORAGE_Q4TP ? 0.53125 : 1,
-               bytes = (double)(p->rows * p->cols) * per_weight;
-  double best = 1e30;
-  char text[96] = "";
-  for (int c = 0; c < CUT_COUNT; c++)
-    for (int w = 0; w < WANTED_COUNT && fits(p->storage, &CUTS[c], parts); w++) {
-      const Cut *cut = &CUTS[c];
-      uint32_t splits;
-      const double ns = time_product(p, cut, parts, WANTED[w], RUNS, &splits);
-      fprintf(stderr, "%s,%u,%u,%u,%u,%u,%u,%.2f\n", p->name, parts, cut->threads, cut->tiles, cut->shared_x,
-              cut->pieces, splits, ns / 1e3);
-      if (ns >= best) continue;
-      best = ns;
-      snprintf(text, sizeof text, "threads %u, tiles %u, shared_x %u, pieces %u, splits %u", cut->threads, cut->tiles,
-               cut->shared_x, cut->pieces, splits);
-    }
-  printf("%-8s %u part%s %7.1f us %5.0f GB/s  %s\n", p->name, parts, parts == 1 ? " " : "s", best / 1e3, bytes / best,
-         text);
+static const Cut *cuts_of(int32_t storage, int *count) {
+  const bool q4 = storage == DFLASH_STORAGE_Q4TP;
+  *count = q4 ? COUNT(Q4_CUTS) : COUNT(Q8_CUTS);
+  return q4 ? Q4_CUTS : Q8_CUTS;
 }
 
-int main(void) {
-  bool units = false;
-  need(vulkan_device_open(&(VulkanDeviceOptions){0}, &device, &error), "device");
-  need(vulkan_units_probe(&device, &pipelines, &units, &error), "probe");
-  if (!units) {
-    fprintf(stderr, "time_units: %s has no matrix units that the kernels can use\n", device.traits.name);
-    return 1;
+/* The best number of splits, and its time in microseconds. */
+static double time_splits(const Product *p, const Cut *cut, uint32_t parts, uint32_t *best_splits) {
+  double best = 1e30;
+  for (int w = 0; w < COUNT(WANTED); w++) {
+    uint32_t splits;
+    const int64_t each = steps_each(p, cut, WANTED[w]);
+    if (w > 0 && each == steps_each(p, cut, WANTED[w - 1])) continue;
+    const double us = time_product(p, cut, parts, each, RUNS, &splits) / 1e3;
+    fprintf(stderr, "%s,%u,%s,%u,%u,%s,%u,%u,%u,%u,%.2f\n", p->name, parts, cut->addresses ? "address" : "binding",
+            cut->threads, cut->tiles, X_WAYS[cut->x_way], cut->pieces, cut->plain, cut->rung_step, splits, us);
+    if (us < best) {
+      best = us;
+      *best_splits = splits;
+    }
   }
+  return best;
+}
+
+static bool named(const Product *p, char **names, int count) {
+  for (int i = 0; i < count; i++)
+    if (strcmp(names[i], p->name) == 0) return true;
+  return count == 0;
+}
+
+static void print_header(int32_t storage, uint32_t parts, char **names, int count) {
+  printf("\n%s, %u part%s of x: microseconds / splits\n%-50s", storage == DFLASH_STORAGE_Q4TP ? "q4tp" : "q8_2f", parts,
+         parts == 1 ? "" : "s", "reads  threads tiles x pieces plain rungs | registers shared");
+  for (int p = 0; p < PRODUCT_COUNT; p++)
+    if (PRODUCTS[p].storage == storage && named(&PRODUCTS[p], names, count)) printf(" %12s", PRODUCTS[p].name);
+  printf("\n");
+}
+
+/* With what decides how many subgroups a multiprocessor has room for. */
+static void print_cut(int32_t storage, const Cut *cut, uint32_t parts) {
+  VulkanStatistics statistics = {0};
+  const VulkanUnitsTile tile = tile_of(cut, parts);
+  if (device.statistics)
+    need(vulkan_statistics_read(&device, pipeline_of(storage, cut, parts), &statistics, &error), "statistics");
+  printf("%-7s %5u %3u %-6s %u  %u  %u | %3llu regs %4llu spilled %5llu B", cut->addresses ? "address" : "binding",
+         cut->threads, cut->tiles, X_WAYS[cut->x_way], cut->pieces, tile.plain, tile.rung_step,
+         (unsigned long long)statistics.registers, (unsigned long long)statistics.spilled_bytes,
+         (unsigned long long)vulkan_units_shared(&tile, storage));
+}
+
+static void print_table(int32_t storage, uint32_t parts, char **names, int name_count) {
+  int count;
+  const Cut *cuts = cuts_of(storage, &count);
+  print_header(storage, parts, names, name_count);
+  for (int c = 0; c < count; c++) {
+    if (!fits(storage, &cuts[c], parts)) continue;
+    print_cut(storage, &cuts[c], parts);
+    for (int p = 0; p < PRODUCT_COUNT; p++) {
+      uint32_t splits = 1;
+      if (PRODUCTS[p].storage != storage || !named(&PRODUCTS[p], names, name_count)) continue;
+      const double us = time_splits(&PRODUCTS[p], &cuts[c], parts, &splits);
+      printf(" %8.1f /%2u", us, splits);
+    }
+    printf("\n");
+  }
+  fflush(stdout);
+}
+
+/* What the bytes take at the device's own speed is not known here: bytes alone. */
+static void print_bytes(void) {
+  for (int p = 0; p < PRODUCT_COUNT; p++) {
+    const double each = PRODUCTS[p].storage == DFLASH_STORAGE_Q4TP ? 0.53125 : 1;
+    printf("%s %.2f MB%s", PRODUCTS[p].name, (double)(PRODUCTS[p].rows * PRODUCTS[p].cols) * each / 1e6,
+           p + 1 < PRODUCT_COUNT ? ", " : "\n");
+  }
+}
+
+static void make_pipelines(char **names, int name_count) {
+  const time_t begin = time(NULL);
+  int made = 0;
+  for (int p = 0; p < PRODUCT_COUNT; p++) {
+    int count;
+    const Cut *cuts = cuts_of(PRODUCTS[p].storage, &count);
+    for (uint32_t parts = 1; parts <= 3 && named(&PRODUCTS[p], names, name_count); parts += 2)
+      for (int c = 0; c < count; c++)
+        if (fits(PRODUCTS[p].storage, &cuts[c], parts)) pipeline_of(PRODUCTS[p].storage, &cuts[c], parts), made++;
+  }
+  fprintf(stderr, "%u pipelines for %d uses, %ld s\n", pipelines.count, made, (long)(time(NULL) - begin));
+}
+
+static void open_buffers(void) {
   open_words(&weights, WEIGHT_BYTES, UINT32_MAX, 0);
   open_words(&codes, WEIGHT_BYTES / 16 + ALIGN, 0x1f1f1f1f, 0);
   open_words(&x, 4 << 20, 0xbbffbbff, 0);
@@ -188,14 +299,24 @@ int main(void) {
   open_words(&found, 128 << 20, 0, 0);
   open_words(&arrivals, 1 << 20, 0, 0);
   open_masks();
-  for (int p = 0; p < PRODUCT_COUNT; p++)
-    for (uint32_t parts = 1; parts <= 3; parts += 2)
-      for (int c = 0; c < CUT_COUNT; c++)
-        if (fits(PRODUCTS[p].storage, &CUTS[c], parts)) pipeline_of(PRODUCTS[p].storage, &CUTS[c], parts);
+}
+
+int main(int argc, char **argv) {
+  bool units = false;
   uint32_t splits;
-  time_product(&PRODUCTS[PRODUCT_COUNT - 1], &CUTS[0], 1, 0, WARM_RUNS, &splits);
+  need(vulkan_device_open(&(VulkanDeviceOptions){.statistics = true}, &device, &error), "device");
+  need(vulkan_units_probe(&device, &pipelines, &units, &error), "probe");
+  if (!units) {
+    fprintf(stderr, "time_units: %s has no matrix units that the kernels can use\n", device.traits.name);
+    return 1;
+  }
+  open_buffers();
+  make_pipelines(argv + 1, argc - 1);
+  time_product(&PRODUCTS[PRODUCT_COUNT - 1], &Q8_CUTS[0], 1, steps_each(&PRODUCTS[PRODUCT_COUNT - 1], &Q8_CUTS[0], 0),
+               WARM_RUNS, &splits);
   printf("%s\n", device.traits.name);
-  for (int p = 0; p < PRODUCT_COUNT; p++)
-    for (uint32_t parts = 1; parts <= 3; parts += 2) time_cuts(&PRODUCTS[p], parts);
+  print_bytes();
+  for (uint32_t parts = 1; parts <= 3; parts += 2) print_table(DFLASH_STORAGE_Q4TP, parts, argv + 1, argc - 1);
+  for (uint32_t parts = 1; parts <= 3; parts += 2) print_table(DFLASH_STORAGE_Q8_2F, parts, argv + 1, argc - 1);
   return 0;
 }

@@ -16,10 +16,12 @@ static const int32_t STORAGES[] = {DFLASH_STORAGE_Q4TP, DFLASH_STORAGE_Q8_2F, DF
 
 static const int32_t ALL_PROFILES[PROFILES] = {DFLASH_PROFILE_EXACT, DFLASH_PROFILE_F16, DFLASH_PROFILE_I8};
 
-/* Other ways to cut than the chosen one: threads, tiles of x of many rows, tiles of w, x through shared memory, parts
- * (by the profile), pieces; f16 has two pieces always. */
-static const TestCut CUTS[] = {
-    {{64, 1, 1, 1, 0, 1}, 1}, {{32, 2, 2, 0, 0, 2}, 3}, {{96, 2, 1, 1, 0, 1}, 2}, {{64, 1, 2, 1, 0, 4}, 2}};
+/* Other ways to cut than the chosen one: threads, tiles of x of many rows, tiles of w, how x comes, parts (by the
+ * profile), pieces (q4tp: 2 at most; f16: 2), plain (one part of q4tp), rungs. */
+static const TestCut CUTS[] = {{{64, 1, 1, VULKAN_X_SHARED, 0, 1, 0, 1}, 1},
+                               {{32, 2, 2, VULKAN_X_CACHE, 0, 2, 1, 4}, 3},
+                               {{96, 2, 1, VULKAN_X_AHEAD, 0, 1, 1, 2}, 2},
+                               {{64, 1, 4, VULKAN_X_SHARED, 0, 4, 0, 4}, 2}};
 enum { CUT_COUNT = sizeof CUTS / sizeof CUTS[0] };
 
 static uint64_t emulated_bytes; /* of shared memory, a thread */
@@ -38,11 +40,13 @@ static const TestCut *cut_at(const TestUnits *units, size_t i, int64_t rows, Tes
   const VulkanUnitsTile chosen = vulkan_units_tile(units->model, &units->matrix, rows);
   if (i == CUT_COUNT) return NULL;
   *cut = CUTS[i];
+  const bool q8 = units->matrix.storage == DFLASH_STORAGE_Q8_2F;
   cut->tile.parts = chosen.parts;
   if (rows <= 8) cut->tile.x_tiles = 1;
-  if (units->matrix.storage == DFLASH_STORAGE_F16) cut->tile.pieces = 2;
-  const int64_t steps = units->matrix.pieces / cut->tile.pieces;
-  while ((steps + cut->splits - 1) / cut->splits * (cut->splits - 1) >= steps) cut->splits--; /* none is empty */
+  if (units->matrix.storage == DFLASH_STORAGE_F16 || (!q8 && cut->tile.pieces > 2)) cut->tile.pieces = 2;
+  if (!chosen.plain) cut->tile.plain = 0;
+  const int64_t rounds = units->matrix.pieces / cut->tile.pieces / 2;
+  while ((rounds + cut->splits - 1) / cut->splits * (cut->splits - 1) >= rounds) cut->splits--; /* none is empty */
   const uint64_t shared = vulkan_units_shared(&cut->tile, units->matrix.storage) + emulated_bytes * cut->tile.threads;
   return shared <= units->model->device.traits.shared_bytes ? cut : NULL;
 }

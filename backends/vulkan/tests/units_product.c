@@ -191,13 +191,17 @@ static void run_apart(Bench *b, const TestUnits *units, const TestCut *cut) {
 float *test_units_run(const TestUnits *units, const float *x, int64_t rows, int64_t most_rows, int64_t out_rows,
                       const TestCut *cut) {
   Bench b = {.used = 0};
+  bool *addresses = &units->model->device.traits.addresses;
+  const bool has = *addresses;
   open_bench(&b, units, x, rows, most_rows, out_rows, cut);
   for (int i = 0; i < TWICE; i++) {
+    *addresses = has && (i == 0 || cut || units->model->profile != DFLASH_PROFILE_EXACT);
     run_steps(&b, units, cut);
     check_arrivals(&b);
     check_y(&b);
   }
   run_apart(&b, units, cut);
+  *addresses = has;
   float *y = test_memory((size_t)(rows * out_rows), sizeof *y);
   for (int64_t row = 0; row < rows; row++)
     memcpy(y + row * out_rows, b.first + (Y_FIRST + row) * b.product.y_stride, (size_t)out_rows * 4);

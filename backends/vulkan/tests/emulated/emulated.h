@@ -5,7 +5,7 @@
 #include "kernel.h"
 
 /* What they take of shared memory beyond vulkan_units_shared, for each thread. */
-enum { EMULATED_SHARED_BYTES = 24 };
+enum { EMULATED_SHARED_BYTES = 28 };
 
 /* Puts them in the place of the backend's own. */
 void vulkan_emulate(VulkanModule modules[VULKAN_KERNEL_COUNT]);

@@ -57,11 +57,11 @@ plant(half-bits HALF_Q8 "matrix WEIGHTS_Q8 HALF" half.glsl
   [[(bits + 0xfff + (bits >> 13 & 1)) & 0xffffe000]] [[bits & 0xffff0000]])
 
 # ---- matrices on matrix units, which are emulated
-plant(units-parts UNITS_Q4 "units EMULATED WEIGHTS_Q4" units.comp
+plant(units-parts UNITS_Q4_AT "units EMULATED WEIGHTS_Q4 ADDRESSES" units.comp
   [=[fma(c[t][SUMS_OF_GROUP - 1][n], 1.0 / 2048, value)]=] [=[fma(c[t][SUMS_OF_GROUP - 1][n], 0.0, value)]=])
-plant(units-codes UNITS_Q4 "units EMULATED WEIGHTS_Q4" units.comp
-  [=[rungs[ladder_at(code >> 8 & 31)]]=] [=[rungs[ladder_at(code & 31)]]=])
-plant(units-splits UNITS_Q4 "units EMULATED WEIGHTS_Q4" units.comp
+plant(units-codes UNITS_Q4_AT "units EMULATED WEIGHTS_Q4 ADDRESSES" units.comp
+  [[word >> (16 * half_word + 8 * r) & 31]] [[word >> 16 * half_word & 31]])
+plant(units-splits UNITS_Q4_AT "units EMULATED WEIGHTS_Q4 ADDRESSES" units.comp
   [[if (first + s < push.splits) sum]] [[if (first + s < push.splits - 1) sum]])
 plant(prepare-field PREPARE "prepare" prepare.comp
   [[value = value * columns[inside];]] [[value = value * columns[0];]])
@@ -83,7 +83,7 @@ plant(fragments-form OUT_FRAGMENTS "out FRAGMENTS" out.comp
   [[apply_field(HAS_OTHER_FIELD, normed, other_field[k])]] [[apply_field(HAS_FIELD, normed, field[k])]])
 plant(fragments-head MIX_FRAGMENTS "mix FRAGMENTS" mix.comp
   [[const uint pair = gl_WorkGroupID.x * halves + first + lane;]] [[const uint pair = first + lane;]])
-plant(units-apart UNITS_Q4 "units EMULATED WEIGHTS_Q4" units.comp
+plant(units-apart UNITS_Q4_AT "units EMULATED WEIGHTS_Q4 ADDRESSES" units.comp
   [[gl_WorkGroupID.z * push.split_stride]] [[(push.splits - 1 - gl_WorkGroupID.z / 2) * push.split_stride]])
 plant(conv-sums CONV_FRAGMENTS "conv FRAGMENTS" sums.glsl [[split_ < splits;]] [[split_ < splits - 1;]])
 plant(conv-share CONV_FRAGMENTS "conv FRAGMENTS" conv.comp [[if (at < end) d[]] [[if (at < end && at > 0) d[]])
