@@ -44,14 +44,15 @@ static int colour_of(const char *outcome) {
 static int add_row(void *context, const DflashHistoryResult *r) {
   Listing *listing = context;
   DflashTable *t = &listing->table;
-  char when[32], score[DFLASH_UNITS_MAX], median[DFLASH_UNITS_MAX], width[DFLASH_UNITS_MAX];
+  char when[32], kind[32], score[DFLASH_UNITS_MAX], median[DFLASH_UNITS_MAX], width[DFLASH_UNITS_MAX];
   double half_width = (r->high_ns - r->low_ns) / 2 / r->median_ns;
   if (listing->count++ == 0)
     dflash_table_head(
         t, "run,time,kind,backend,device,profile,golden,case,outcome,passed,failed,score,median,+-,revision");
   dflash_table_cell(t, 0, "%lld", (long long)r->run);
   dflash_table_cell(t, 0, "%s", show_when(r->time, when));
-  const char *const texts[] = {r->kind, r->backend, r->device, r->profile, r->golden, r->case_name};
+  snprintf(kind, sizeof kind, "%.20s%s%.4s", r->kind, *r->side != '\0' ? " " : "", r->side); /* "bench A" */
+  const char *const texts[] = {kind, r->backend, r->device, r->profile, r->golden, r->case_name};
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) dflash_table_cell(t, 0, "%s", texts[i]);
   dflash_table_cell(t, colour_of(r->outcome), "%s", r->outcome);
   dflash_table_cell(t, 0, "%lld", (long long)r->passed);

@@ -34,8 +34,21 @@ void dflash_gate_find(DflashGate *gate, const char *kind, int verdict, DflashTex
   }
   dflash_text_clean(name->data);
   dflash_text_clean(message->data);
-  gate->findings[gate->finding_count++] = (DflashFinding){kind, verdict, name->data, message->data};
+  gate->findings[gate->finding_count++] = (DflashFinding){kind, verdict, name->data, message->data, 1};
   *name = *message = (DflashText){0};
+}
+
+bool dflash_gate_passed_again(DflashGate *gate, const char *kind, const DflashText *name) {
+  if (name->failed) return false;
+  dflash_text_clean(name->data);
+  for (int64_t i = 0; i < gate->finding_count; i++) {
+    DflashFinding *finding = &gate->findings[i];
+    if (finding->verdict != DFLASH_GATE_PASSED || strcmp(finding->kind, kind) != 0) continue;
+    if (strcmp(finding->name, name->data) != 0) continue;
+    finding->times++;
+    return true;
+  }
+  return false;
 }
 
 /* What nobody needs any more should go from the file. */

@@ -17,6 +17,7 @@ typedef struct DflashFinding {
   int verdict;      /* DFLASH_GATE_* */
   char *name;       /* "bench operations.h5 main: reference on cpu, exact" */
   char *message;    /* one line; "" for what passed without a word */
+  int64_t times;    /* processes of a bench that passed alike are one finding */
 } DflashFinding;
 
 typedef struct DflashGate {
@@ -33,6 +34,8 @@ typedef struct DflashGate {
 
 /* Takes both texts over and empties them. */
 void dflash_gate_find(DflashGate *gate, const char *kind, int verdict, DflashText *name, DflashText *message);
+/* Whether something of that kind and name passed before: then it is counted there. */
+bool dflash_gate_passed_again(DflashGate *gate, const char *kind, const DflashText *name);
 
 /* gate_parity.c: runs that did not end or ended badly, cases that failed, implausible times. */
 void dflash_gate_parity(DflashGate *gate);

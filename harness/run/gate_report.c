@@ -24,11 +24,12 @@ void dflash_gate_line(const DflashGate *gate, int exit_status, DflashText *out) 
   worst(gate, DFLASH_GATE_WAIVED, &waived);
   if (exit_status == DFLASH_EXIT_NOTHING) dflash_text_append(out, "nothing was judged");
   if (exit_status == DFLASH_EXIT_OK)
-    dflash_text_append(out, "the gate passes: %lld findings, %lld waived", (long long)all, (long long)waived);
+    dflash_text_append(out, "the gate passes: %lld finding%s, %lld waived", (long long)all, all == 1 ? "" : "s",
+                       (long long)waived);
   if (failed || exit_status == DFLASH_EXIT_CANNOT_TELL)
-    dflash_text_append(out, "%s: %lld of %lld findings, first %s: %s",
+    dflash_text_append(out, "%s: %lld of %lld finding%s, first %s: %s",
                        failed ? "the gate fails" : "the gate cannot tell", (long long)count, (long long)all,
-                       first != NULL ? first->name : "-", first != NULL ? first->message : "-");
+                       all == 1 ? "" : "s", first != NULL ? first->name : "-", first != NULL ? first->message : "-");
 }
 
 /* The worst of what the comparisons can see: a slowdown above it is seen in every case. */

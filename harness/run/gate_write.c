@@ -33,6 +33,7 @@ static cJSON *gate_record(const DflashGate *gate, int exit_status) {
     cJSON_AddStringToObject(object, "verdict", dflash_gate_verdict_name(finding->verdict));
     cJSON_AddStringToObject(object, "name", finding->name);
     cJSON_AddStringToObject(object, "message", finding->message);
+    if (finding->times > 1) cJSON_AddNumberToObject(object, "times", (double)finding->times);
     cJSON_AddItemToArray(findings, object);
   }
   return record;
@@ -107,6 +108,7 @@ static void make_markdown(DflashText *out, const DflashGate *gate, int exit_stat
       append_cell(out, finding->name);
       dflash_text_append(out, " | ");
       append_cell(out, finding->message);
+      if (finding->times > 1) dflash_text_append(out, "%lld processes", (long long)finding->times);
       dflash_text_append(out, " |\n");
     }
   dflash_text_append(out, "\n");

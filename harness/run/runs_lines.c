@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "run/runs_report.h"
+#include "store/fields.h"
 
 enum { SHARE_TEXT = 32 };
 
@@ -16,12 +17,15 @@ static const char *signed_share(double share, char text[SHARE_TEXT]) {
   return text;
 }
 
+/* "operations.h5 main: blas on cpu, profile exact, block, cache-hot" */
 void dflash_case_comparison_title(const DflashCaseComparison *one, DflashText *out) {
   char text[4][DFLASH_KEY_TEXT];
   const DflashResult *a = one->a[0] != NULL ? one->a[0] : one->b[0], *b = one->b[0] != NULL ? one->b[0] : a;
   const char *left = dflash_result_key(a, DFLASH_KEY_BACKEND, text[0]);
   const char *right = dflash_result_key(b, DFLASH_KEY_BACKEND, text[1]);
-  dflash_text_append(out, "%s: %s", dflash_result_key(a, DFLASH_KEY_CASE, text[2]), left);
+  const char *path = dflash_field_text(b->bench, "file"), *slash = strrchr(path, '/');
+  dflash_text_append(out, "%s %s: %s", slash != NULL ? slash + 1 : path, dflash_result_key(a, DFLASH_KEY_CASE, text[2]),
+                     left);
   if (strcmp(left, right) != 0) dflash_text_append(out, " (A), %s (B)", right);
   dflash_text_append(out, " on %s, profile %s", dflash_result_key(b, DFLASH_KEY_DEVICE, text[2]),
                      dflash_result_key(a, DFLASH_KEY_PROFILE, text[3]));

@@ -64,6 +64,7 @@ static void add_keys(cJSON *record, const DflashCaseComparison *one) {
   const DflashResult *any = one->a[0] != NULL ? one->a[0] : one->b[0];
   for (int key = 0; key < DFLASH_KEY_COUNT; key++)
     cJSON_AddStringToObject(record, dflash_key_name(key), dflash_result_key(any, key, text));
+  cJSON_AddStringToObject(record, "file", dflash_field_text(any->bench, "file"));
   if (one->a[0] != NULL && one->b[0] != NULL)
     cJSON_AddStringToObject(record, "backend_b", dflash_result_key(one->b[0], DFLASH_KEY_BACKEND, text));
 }

@@ -4,6 +4,7 @@ made."""
 import logging
 import multiprocessing
 import warnings
+from dataclasses import replace
 
 from .problem import UNAVAILABLE, Problem
 
@@ -30,7 +31,8 @@ class Drawing:
         end.close()
 
     def begin(self, results):
-        self.pipe.send(results)
+        trends = results.trends and results.trends.drawn()
+        self.pipe.send(replace(results, trends=trends))
 
     def made(self):
         """{file name: bytes}. Raises what went wrong there."""

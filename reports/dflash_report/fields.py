@@ -51,7 +51,7 @@ MEMBERS = {
     "draw": {"outcome": TEXT, "message": TEXT, "verdicts": NUMBER, "passed": NUMBER, "failed": NUMBER,
              "largest_score": NUMBER, "reproduce": TEXT, "draw": NUMBER},
     "defect": {"defect": TEXT, "lawful": TRUE, "found": TRUE, "outcome": TEXT, "end_values": TRUE, "hidden": TEXT},
-    "comparison": {"case": TEXT, "what": TEXT, "profile": TEXT, "golden": TEXT, "caches": TEXT, "machine": TEXT, "backend": TEXT,
+    "comparison": {"case": TEXT, "what": TEXT, "profile": TEXT, "golden": TEXT, "file": TEXT, "caches": TEXT, "machine": TEXT, "backend": TEXT,
                    "device": TEXT, "backend_b": TEXT, "verdict": TEXT, "message": TEXT, "a_count": NUMBER, "b_count": NUMBER,
                    "left_out": NUMBER, "units": TEXT, "block": MOVED, "groups": [MOVED], "stages": [MOVED]},
     "gate": {"exit": NUMBER, "message": TEXT, "promise": TEXT, "baseline": TEXT, "findings": [FINDING]},

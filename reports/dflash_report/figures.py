@@ -2,7 +2,6 @@
 SVG. Imported by a process of its own (drawing.py)."""
 
 import io
-from datetime import datetime, timezone
 
 import matplotlib
 from matplotlib import colors, ticker
@@ -24,14 +23,15 @@ STYLE = {"svg.hashsalt": "dflash", "svg.fonttype": "none", "font.size": 8.5, "ax
          "axes.spines.right": False, "axes.titlelocation": "left", "axes.titleweight": "bold", "axes.titlesize": 9.5,
          "text.parse_math": False, "axes.edgecolor": "#9aa3ad", "xtick.color": "#5a646f", "ytick.color": "#1b1f24"}
 MOST = 8  # goldens or backends that one figure shows
+DATES = 6  # that an axis names
 
 
 def colour(index):
     return COLOURS[index % len(COLOURS)]
 
 
-def canvas(width, height, rows=1, columns=1, **options):
-    figure = Figure(figsize=(width, height), layout="constrained")
+def canvas(width, height, rows=1, columns=1, layout="constrained", **options):
+    figure = Figure(figsize=(width, height), layout=layout)
     return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
@@ -188,8 +188,11 @@ def samples_figure(results):
 
 
 def _trend(axis, subject):
+    """Dates are placed here: matplotlib's own take longer than all else."""
     line = subject.block
-    dates = [datetime.fromtimestamp(night.time, timezone.utc) for night in line.nights]
+    dates = [night.time for night in line.nights]
+    ticks = line.nights[:: max(1, -(-len(dates) // DATES))]
+    axis.set_xticks([night.time for night in ticks], [night.date for night in ticks])
     axis.plot(dates, line.values, ".", color=COLOURS[0], markersize=3.5, alpha=0.6)
     for part in line.trend.segments:
         axis.plot([dates[part.first], dates[part.last]], [part.level] * 2, color="#1b1f24", linewidth=1.3)
@@ -201,10 +204,12 @@ def _trend(axis, subject):
 
 
 def trends_figure(results):
-    subjects = [s for s in results.trends.subjects if s.nights][:3] if results.trends else []
+    subjects = results.trends.subjects if results.trends else []
     if not subjects:
         return None
-    figure, axes = canvas(7.6, 0.3 + 1.7 * len(subjects), len(subjects))
+    height = 0.3 + 1.7 * len(subjects)
+    figure, axes = canvas(7.6, height, len(subjects), layout=None)  # places are known: nothing is drawn to find them
+    figure.subplots_adjust(left=0.1, right=0.97, bottom=0.35 / height, top=1 - 0.45 / height, hspace=0.65)
     for axis, subject in zip(axes[:, 0], subjects):
         _trend(axis, subject)
     return figure

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from . import text
 from .results import BROKEN, FAILED, PASSED, outcome_class, wrong
@@ -99,7 +100,7 @@ def told(comparison):
     """"blas beside reference on tiny-f32.h5 / main"."""
     a, b = (comparison.get(key, "?") for key in ("backend", "backend_b"))
     sides = b if a == b else f"{b} beside {a}"
-    golden = comparison.get("golden", "?").split(",")[0]
+    golden = PurePath(comparison.get("file") or comparison.get("golden", "?").split(",")[0]).name
     return f"{sides} on {text.short(golden)} / {comparison.get('case', '?')}"
 
 
@@ -153,8 +154,8 @@ def _right(results, passed, total):
     if not total:
         return f"every one of {text.plural(len(results.defects), 'trial')} of the self test was judged as it should be"
     skipped = total - passed
-    backends = len(ports(results))
-    line = f"all {text.plural(passed, 'case')} pass" if not skipped else f"{passed} of {text.plural(total, 'case')} pass"
+    backends = len({port.backend for port in ports(results)})
+    line = "the case passes" if total == passed == 1 else f"all {text.plural(passed, 'case')} pass" if not skipped else f"{passed} of {text.plural(total, 'case')} pass"
     if backends:
         line += f" on {text.plural(backends, 'backend')}"
     return line + (f", {skipped} not judged" if skipped else "")

@@ -1,14 +1,16 @@
 """Nights of what a history holds, as series with their change points."""
 
 import importlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from functools import cached_property
 from threading import Thread
 
 from . import text
 from .timing import ORDER
 
 WHOLE = "block"
+FIGURED = 3  # subjects that the figure shows
 RECENT = 14  # nights within which a change is news
 
 
@@ -22,7 +24,7 @@ class Night:
     runs: int
     groups: dict
 
-    @property
+    @cached_property
     def date(self):
         return day(self.time)
 
@@ -120,6 +122,10 @@ class Trends:
             line.trend = trend
         subjects.sort(key=lambda subject: (-len(subject.block.changes), -len(subject.changes), subject.label))
         return Trends(subjects)
+
+    def drawn(self):
+        """What a figure shows of it."""
+        return Trends([replace(subject, groups=[]) for subject in self.subjects if subject.nights][:FIGURED])
 
     def recent(self):
         """(subject, line, change) of blocks that changed within the last nights."""

@@ -10,7 +10,7 @@ from trends.series import Change, Segment, Trend
 
 LEAST_SIGMA = 0.0005  # identical values do not prove that there is no noise
 LEAST = 0.01  # share of the level
-BLOCK = 256  # nights at a time, so that long series need no more memory than short ones
+BLOCK = 512  # nights at a time, so that long series need no more memory than short ones
 LARGEST = 700.0  # logs beyond this have no value
 
 

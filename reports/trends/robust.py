@@ -19,8 +19,9 @@ def _median(ordered, count):
 def clipped(windows, location, sigma):
     """Residuals, clipped; 0 where there is no night (NaN)."""
     bound = CLIP * sigma[..., None]
-    residuals = np.clip(windows - location[..., None], -bound, bound)
-    return np.where(np.isnan(residuals), 0.0, residuals)
+    residuals = np.minimum(np.maximum(windows - location[..., None], -bound), bound)
+    residuals[np.isnan(residuals)] = 0.0
+    return residuals
 
 
 def fit(windows, count, floor, squares=0.0, degrees=0.0):
