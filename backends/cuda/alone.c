@@ -104,6 +104,14 @@ static DflashStatus run_block_stage(CudaAlone *a) {
                        value_bytes(a, c->stage), a->error);
 }
 
+/* What ships for a block of so many rows is one kernel, which nothing enters in its middle. */
+static DflashStatus check_path(const DflashSequence *s, const DflashStageCall *call, int64_t rows, DflashError *error) {
+  if (call->stage == DFLASH_STAGE_SELECT || !cuda_fast_takes(s->model, rows)) return DFLASH_OK;
+  return dflash_error_set(error, DFLASH_UNSUPPORTED,
+                          "cuda: %s runs fused with the whole block; path=plain has it alone",
+                          cuda_stage_name(call->stage));
+}
+
 /* The values of the last block are no longer those of one. */
 DflashStatus cuda_stage(DflashSequence *s, const DflashStageCall *call, DflashError *error) {
   DflashStatus status = cuda_alone_check(s->model, call, error);
@@ -111,6 +119,8 @@ DflashStatus cuda_stage(DflashSequence *s, const DflashStageCall *call, DflashEr
   const bool draft = cuda_stage_rows(call->stage) == DFLASH_ROWS_DRAFT;
   CudaAlone a = {.s = s, .call = call, .rows = draft ? call->n_draft + 1 : call->rows, .error = error};
   if (cuda_stage_rows(call->stage) == DFLASH_ROWS_CONTEXT) return cuda_alone_context(&a);
+  status = check_path(s, call, a.rows, error);
+  if (status) return status;
   s->block_rows = 0;
   status = run_block_stage(&a);
   if (status) (void)s->model->device.driver.stream_wait(s->model->device.stream);

@@ -84,7 +84,10 @@ static void write_inputs(const DflashSequence *s, const DflashBlockCall *call) {
     const CudaVisible seen = visible_of(s, layer, call->anchor_pos);
     memcpy(host + (cuda_block_visible(b, layer) - b->inputs), &seen, sizeof seen);
   }
-  memcpy(host + (b->h - b->inputs), call->h, (size_t)(call->rows * g->hidden) * sizeof(float));
+  const size_t row = (size_t)g->hidden * sizeof(float), rows = (size_t)call->rows;
+  char *h = host + (b->h - b->inputs);
+  memcpy(h, call->h, rows * row);
+  memset(h + rows * row, 0, ((size_t)cuda_fast_input_rows(s->model, call->rows) - rows) * row);
 }
 
 /* ---- answers ---- */

@@ -18,15 +18,20 @@
 typedef struct CudaBlock {
   CudaAddress inputs;  /* CudaInputs */
   CudaAddress visible; /* CudaVisible of every layer */
-  CudaAddress h;       /* [rows][hidden] */
+  CudaAddress h;       /* [rows][hidden]; the fast path reads eight rows, the last ones may be zeros */
   CudaAddress table;   /* rotation of the block's rows [rows][head_dim / 2][2]: cosine, sine */
 
+  bool capture;                             /* every layer's stages have memory of their own */
   CudaAddress stages[DFLASH_STAGE_COUNT];   /* of layer 0; context.* and select: 0 */
   uint64_t layer_bytes[DFLASH_STAGE_COUNT]; /* from a layer's value to the next one's */
 
   /* attention */
   int32_t parts;           /* of the keys: of the context all but the last, which is the block */
   CudaAddress sums, mixes; /* [parts][rows * heads][2], [parts][rows * heads][head_dim] */
+
+  /* fast path: q, k, v [8][rows of all]; attention [kv_heads][splits + 1][..]; parts of mlp.down [4][8][hidden]; sums
+   * of squares */
+  CudaAddress fast_qkv, fast_parts, fast_down, fast_sums;
 
   /* activations as profiles i8 and f16 take them; [rows] of the widest product */
   CudaAddress words, steps, halves, exponents;
@@ -54,6 +59,7 @@ static inline CudaAddress cuda_block_visible(const CudaBlock *block, int64_t lay
 
 typedef struct CudaSpan {
   int32_t stage, layer;
+  uint32_t stamp; /* number of that which begins it; it ends where the next one begins */
 } CudaSpan;
 
 /* Work that is queued on a model's stream, one kernel after the other, for a block or for rows of a push. Nothing is
@@ -66,9 +72,10 @@ typedef struct CudaRun {
   DflashStatus status;
 
   bool stamped;
-  CudaSpan *spans;     /* room for every stage: what each stamp begins */
-  uint32_t span_count; /* also the place of the end's stamp */
-  CudaAddress stamp;   /* for the next kernel; 0: none */
+  CudaSpan *spans; /* room for every stage: what each stamp begins */
+  uint32_t span_count;
+  uint32_t stamp_count; /* also the number of the end's stamp */
+  CudaAddress stamp;    /* for the next kernel; 0: none */
 
   CudaAddress prepared; /* the activation that profile i8 or f16 has made something of; 0: none */
 } CudaRun;

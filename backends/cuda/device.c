@@ -49,7 +49,11 @@ static DflashStatus load_modules(CudaDevice *device, DflashError *error) {
   for (int i = 0; !status && cuda_modules[i].name; i++) {
     char what[64];
     snprintf(what, sizeof what, "loading the %s kernels", cuda_modules[i].name);
-    status = CUDA_CALL(device, what, error, module_load, &device->modules[i], cuda_modules[i].image);
+    const CUresult result = device->driver.module_load(&device->modules[i], cuda_modules[i].image);
+    if (i > 0 && result == CUDA_ERROR_NO_BINARY_FOR_GPU)
+      device->modules[i] = NULL;
+    else
+      status = cuda_check(device, result, what, error);
   }
   return status;
 }
@@ -57,6 +61,7 @@ static DflashStatus load_modules(CudaDevice *device, DflashError *error) {
 DflashStatus cuda_device_function(CudaDevice *device, const char *name, CUfunction *function, DflashError *error) {
   *function = NULL;
   for (int i = 0; cuda_modules[i].name; i++) {
+    if (!device->modules[i]) continue;
     const CUresult result = device->driver.module_function(function, device->modules[i], name);
     if (result == CUDA_SUCCESS) return DFLASH_OK;
     *function = NULL;

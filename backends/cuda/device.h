@@ -15,7 +15,8 @@ enum {
 
 enum { CUDA_MOST_MODULES = 8 };
 
-/* A compiled .cu file of kernels/, as it lies in this module. */
+/* A compiled .cu file of kernels/, as it lies in this module. The first has code for every device; others may have none
+ * for one. */
 typedef struct CudaModule {
   const char *name;
   const void *image;
@@ -34,7 +35,7 @@ typedef struct CudaDevice {
   CUdevice device;
   CUcontext context; /* NULL: not retained */
   CUstream stream;
-  CUmodule modules[CUDA_MOST_MODULES];
+  CUmodule modules[CUDA_MOST_MODULES]; /* NULL: none for this device */
   CUfunction kernels[CUDA_KERNEL_COUNT];
   CudaTraits traits;
   bool entered; /* its context is current */

@@ -14,6 +14,7 @@ static DflashStatus find_functions(CudaDriver *driver, DflashError *error) {
                             "cuda: the driver has no " #symbol "; one for CUDA 11.4 or later is needed");
   CUDA_DRIVER_FUNCTIONS(FIND)
 #undef FIND
+  *(void **)&driver->active_clusters = dlsym(driver->library, "cuOccupancyMaxActiveClusters");
   return DFLASH_OK;
 }
 

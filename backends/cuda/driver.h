@@ -115,9 +115,19 @@ enum {
   X(graph_exec_destroy, cuGraphExecDestroy, (CUgraphExec exec))                                                    \
   X(graph_destroy, cuGraphDestroy, (CUgraph graph))
 
+/* A launch as cuOccupancyMaxActiveClusters takes it; without attributes the kernel's own cluster size counts. */
+typedef struct CUlaunchConfig {
+  unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared;
+  CUstream stream;
+  void *attributes;
+  unsigned attribute_count;
+} CUlaunchConfig;
+
 typedef struct CudaDriver {
   void *library;
   int version; /* 13000: a driver for CUDA 13.0 */
+  /* cuOccupancyMaxActiveClusters, since CUDA 11.8; NULL: not there */
+  CUresult (*active_clusters)(int *clusters, CUfunction function, const CUlaunchConfig *config);
 #define CUDA_DRIVER_MEMBER(member, symbol, arguments) CUresult(*member) arguments;
   CUDA_DRIVER_FUNCTIONS(CUDA_DRIVER_MEMBER)
 #undef CUDA_DRIVER_MEMBER

@@ -26,7 +26,8 @@ void cuda_graphs_close(DflashSequence *s) {
 static DflashStatus queue(DflashSequence *s, const DflashBlockCall *call, CudaRun *run) {
   CudaDevice *device = &s->model->device;
   const CudaBlock *b = &s->block;
-  const size_t inputs = (size_t)(b->h - b->inputs + (uint64_t)(call->rows * s->model->geometry.hidden) * 4);
+  const int64_t rows = cuda_fast_input_rows(s->model, call->rows);
+  const size_t inputs = (size_t)(b->h - b->inputs + (uint64_t)(rows * s->model->geometry.hidden) * 4);
   const size_t words = (size_t)cuda_result_words(call->n_draft, s->model->geometry.selector_top);
   char *host = s->inputs.at;
   DflashStatus status = CUDA_CALL(device, "the copy of a block's inputs", run->error, copy_to_device, b->inputs, host,
@@ -38,7 +39,7 @@ static DflashStatus queue(DflashSequence *s, const DflashBlockCall *call, CudaRu
                      b->result, words * 4, device->stream);
   if (!status && run->stamped)
     status = CUDA_CALL(device, "the copy of a block's stamps", run->error, copy_to_host, host + s->host_stamps,
-                       b->stamps, (run->span_count + 1) * sizeof(uint64_t), device->stream);
+                       b->stamps, (run->stamp_count + 1) * sizeof(uint64_t), device->stream);
   return status;
 }
 
@@ -71,6 +72,7 @@ static bool keep_spans(CudaGraph *graph, const CudaRun *run) {
   if (!graph->spans) return false;
   memcpy(graph->spans, run->spans, run->span_count * sizeof *graph->spans);
   graph->span_count = run->span_count;
+  graph->stamp_count = run->stamp_count;
   return true;
 }
 

@@ -86,6 +86,64 @@ static void name_path(int32_t stage, char *path, size_t size) {
   snprintf(path, size, "%s", text);
 }
 
+/* ---- the fast path ---- */
+
+static bool is_fast(const DflashModel *model, int32_t stage, int64_t rows) {
+  return cuda_stage_rows(stage) != DFLASH_ROWS_CONTEXT && stage != DFLASH_STAGE_SELECT && cuda_fast_takes(model, rows);
+}
+
+static int fast_product_of(int32_t stage) {
+  switch (stage) {
+  case DFLASH_STAGE_ATTN_KERNEL:
+    return FAST_ATTN_KERNEL;
+  case DFLASH_STAGE_ATTN_O_PROJ:
+    return FAST_O;
+  case DFLASH_STAGE_MLP_KERNEL:
+    return FAST_MLP_KERNEL;
+  case DFLASH_STAGE_MLP_GATE:
+  case DFLASH_STAGE_MLP_UP:
+    return FAST_GATE_UP;
+  case DFLASH_STAGE_MLP_DOWN:
+    return FAST_DOWN;
+  case DFLASH_STAGE_SELECTOR_HIDDEN:
+    return FAST_SELECTOR;
+  default:
+    return stage == DFLASH_STAGE_HEAD_LOGITS ? FAST_HEAD : FAST_QKV;
+  }
+}
+
+static void name_fast(int32_t stage, const CudaMatrix *m, char *path, size_t size) {
+  const char *text = stage == DFLASH_STAGE_ATTN_MIX ? "fast: context in 16 parts, three bf16 parts, f32 sums"
+                                                    : "fast: f32, in the one kernel";
+  if (m)
+    snprintf(path, size, "fast: %s stream, activations in three f16 parts, f32 sums%s", cuda_storage_name(m->storage),
+             stage == DFLASH_STAGE_HEAD_LOGITS ? "; a shortlist: plain" : "");
+  else
+    snprintf(path, size, "%s", text);
+}
+
+static void describe_fast(const DflashModel *model, int32_t stage, int64_t layer, int64_t rows, DflashStageInfo *out) {
+  const CudaMatrix *m = cuda_model_matrix(model, stage, layer);
+  out->alone = 0;
+  out->dispatch = (int32_t)(cuda_fast_span(stage) + layer * DFLASH_STAGE_COUNT);
+  out->weight_bytes =
+      m ? (uint64_t)m->rows * cuda_fast_row_bytes(fast_product_of(stage)) : small_bytes(model, stage, rows);
+  name_fast(stage, m, out->path, sizeof out->path);
+}
+
+static void describe_plain(const DflashModel *model, int32_t stage, int64_t layer, int64_t rows, DflashStageInfo *out) {
+  const CudaMatrix *m = cuda_model_matrix(model, stage, layer);
+  out->alone = 1;
+  out->dispatch = (int32_t)(stage + layer * DFLASH_STAGE_COUNT);
+  out->weight_bytes = m ? cuda_matrix_bytes(m, m->rows) : small_bytes(model, stage, rows);
+  if (m)
+    name_product(model, m, rows, out->path, sizeof out->path);
+  else
+    name_path(stage, out->path, sizeof out->path);
+}
+
+/* ---- answers ---- */
+
 DflashStatus cuda_stage_info(const DflashModel *model, int32_t stage, int64_t layer, int64_t rows,
                              DflashStageInfo *info, DflashError *error) {
   DflashStatus status = cuda_check_struct(info, sizeof info->struct_size, "stage_info: info", error);
@@ -94,27 +152,25 @@ DflashStatus cuda_stage_info(const DflashModel *model, int32_t stage, int64_t la
     status = dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "cuda: stage_info: rows is %lld, valid is 1 or more",
                               (long long)rows);
   if (status) return status;
-  const CudaMatrix *matrix = cuda_model_matrix(model, stage, layer);
-  DflashStageInfo out = {.materialised = 1, .covered_by = stage, .alone = 1};
-  out.dispatch = (int32_t)(stage + layer * DFLASH_STAGE_COUNT);
-  out.weight_bytes = matrix ? cuda_matrix_bytes(matrix, matrix->rows) : small_bytes(model, stage, rows);
-  if (matrix)
-    name_product(model, matrix, rows, out.path, sizeof out.path);
+  DflashStageInfo out = {.materialised = 1, .covered_by = stage};
+  if (is_fast(model, stage, rows))
+    describe_fast(model, stage, layer, rows, &out);
   else
-    name_path(stage, out.path, sizeof out.path);
+    describe_plain(model, stage, layer, rows, &out);
   cuda_answer(info, &out, sizeof out);
   return DFLASH_OK;
 }
 
 DflashStatus cuda_model_info(const DflashModel *model, DflashModelInfo *info, DflashError *error) {
   const CudaTraits *t = &model->device.traits;
-  DflashModelInfo out = {.repeatable = 1, .resident_bytes = model->weights.bytes};
+  DflashModelInfo out = {.repeatable = 1, .resident_bytes = model->weights.bytes + model->fast.memory.bytes};
   DflashStatus status = cuda_check_struct(info, sizeof info->struct_size, "model_info: info", error);
   if (status) return status;
-  snprintf(
-      out.path, sizeof out.path,
-      "one graph a block, plain kernels, weights as stored; compute capability %d.%d, %d processors, %llu MiB of L2",
-      t->major, t->minor, t->processors, (unsigned long long)(t->l2_bytes >> 20));
+  const char *how =
+      model->fast.kernel ? "one kernel and the choice, weights packed and stored" : "plain kernels, not fast: ";
+  snprintf(out.path, sizeof out.path,
+           "one graph a block, %s%s; compute capability %d.%d, %d processors, %llu MiB of L2", how, model->fast.why,
+           t->major, t->minor, t->processors, (unsigned long long)(t->l2_bytes >> 20));
   cuda_answer(info, &out, sizeof out);
   return DFLASH_OK;
 }

@@ -3,9 +3,13 @@
 #define DFLASH_CUDA_MODEL_H
 
 #include "buffers.h"
+#include "fast.h"
 #include "nvml.h"
 
+enum { CUDA_PATH_AUTO, CUDA_PATH_PLAIN, CUDA_PATH_FAST };
+
 typedef struct CudaOptions {
+  int32_t path;   /* CUDA_PATH_* */
   int32_t splits; /* parts of the context in attention; 0: by the device */
   bool keep_all;  /* a windowed layer lets no rows go */
 } CudaOptions;
@@ -25,6 +29,7 @@ struct DflashModel {
   CudaMatrix fc, selector, head;     /* head: no rows where the model was opened without */
   CudaMatrix predecessor, successor; /* only weights, rows, cols, storage */
   CudaLayer *layers;
+  CudaFast fast;
   CudaBuffer stream;      /* what measure_read and evict_caches move; opened by the first */
   uint64_t clock_step_ns; /* 0: not measured yet */
   CudaNvml nvml;
@@ -33,7 +38,9 @@ struct DflashModel {
 
 /* supports.c: everything that can be said before a device is opened. */
 DflashStatus cuda_check_desc(const DflashModelDesc *desc, CudaOptions *options, DflashError *error);
-DflashStatus cuda_check_device(const DflashModelDesc *desc, const CudaTraits *traits, DflashError *error);
+DflashStatus cuda_check_device(const DflashModelDesc *desc, const CudaOptions *options, const CudaTraits *traits,
+                               DflashError *error);
+uint64_t cuda_weight_bytes(const DflashModelDesc *desc); /* as stored */
 DflashStatus cuda_supports(const DflashModelDesc *desc, DflashError *error);
 
 /* options.c */

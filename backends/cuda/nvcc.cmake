@@ -13,6 +13,9 @@ find_program(DFLASH_NVCC nvcc HINTS ${PROJECT_SOURCE_DIR}/build/cuda-tools/cuda/
 set(DFLASH_CUDA_TARGETS -gencode=arch=compute_80,code=[sm_80,compute_80] -gencode=arch=compute_90a,code=sm_90a
                         -gencode=arch=compute_100,code=sm_100 -gencode=arch=compute_120,code=sm_120)
 
+# The fast path is written for one architecture; a driver of another device finds no code in its image.
+set(DFLASH_CUDA_TARGETS_fast -gencode=arch=compute_90a,code=sm_90a)
+
 # cuda_images(SOURCES NAME...): kernels/NAME.cu compiled, and a C file with the table of them; SOURCES gets its name.
 function(cuda_images sources)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/images)
@@ -21,10 +24,14 @@ function(cuda_images sources)
   foreach(name ${ARGN})
     set(image ${folder}/${name}.fatbin)
     set(source ${CMAKE_CURRENT_SOURCE_DIR}/kernels/${name}.cu)
+    set(targets ${DFLASH_CUDA_TARGETS})
+    if(DEFINED DFLASH_CUDA_TARGETS_${name})
+      set(targets ${DFLASH_CUDA_TARGETS_${name}})
+    endif()
     add_custom_command(
       OUTPUT ${image}
       COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}
-      COMMAND ${DFLASH_NVCC} -std=c++17 -O3 --threads 2 ${DFLASH_CUDA_TARGETS} -Xfatbin -compress-all
+      COMMAND ${DFLASH_NVCC} -std=c++17 -O3 --threads 2 ${targets} -Xfatbin -compress-all
               -Werror all-warnings -MD -MF ${image}.d -MT ${image} --fatbin -o ${image} ${source}
       DEPENDS ${source} DEPFILE ${image}.d COMMENT "CUDA kernels ${name}" VERBATIM)
     list(APPEND images ${image})

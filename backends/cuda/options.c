@@ -5,7 +5,8 @@
 #include "base/text.h"
 #include "model.h"
 
-const char cuda_options_text[] = "keep=window|all (window), splits=N of the context, 0 to 63 (0: by the device)";
+const char cuda_options_text[] =
+    "keep=window|all (window), path=auto|plain|fast (auto), splits=N of the context, 0 to 63 (0: by the device)";
 
 enum { MOST_SPLITS = CUDA_MOST_PARTS - 1 };
 _Static_assert(MOST_SPLITS == 63, "the texts here");
@@ -13,6 +14,16 @@ _Static_assert(MOST_SPLITS == 63, "the texts here");
 static bool parse_keep(const char *value, CudaOptions *options) {
   options->keep_all = strcmp(value, "all") == 0;
   return options->keep_all || strcmp(value, "window") == 0;
+}
+
+static bool parse_path(const char *value, CudaOptions *options) {
+  static const char *const names[] = {
+      [CUDA_PATH_AUTO] = "auto", [CUDA_PATH_PLAIN] = "plain", [CUDA_PATH_FAST] = "fast"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    options->path = (int32_t)i;
+    if (strcmp(value, names[i]) == 0) return true;
+  }
+  return false;
 }
 
 static bool parse_splits(const char *value, CudaOptions *options) {
@@ -27,6 +38,7 @@ static const struct {
   bool (*parse)(const char *value, CudaOptions *options);
 } keys[] = {
     {"keep", "window or all", parse_keep},
+    {"path", "auto, plain or fast", parse_path},
     {"splits", "0 to 63", parse_splits},
 };
 

@@ -66,11 +66,10 @@ DflashStatus cuda_block_spans(DflashSequence *s, DflashSpan *spans, uint32_t cap
   const CudaGraph *last = s->last;
   *count = last && (last->flags & DFLASH_BLOCK_STAMP) ? last->span_count : 0;
   for (uint32_t i = 0; i < *count && i < capacity; i++) {
-    uint64_t stamps[3];
-    const char *host = (const char *)s->inputs.at + s->host_stamps;
-    memcpy(&stamps[0], host, sizeof stamps[0]);
-    memcpy(&stamps[1], host + i * sizeof stamps[0], 2 * sizeof stamps[0]);
-    spans[i] = (DflashSpan){last->spans[i].stage, last->spans[i].layer, stamps[1] - stamps[0], stamps[2] - stamps[0]};
+    const uint64_t *stamps = (const uint64_t *)((const char *)s->inputs.at + s->host_stamps);
+    const uint32_t end = i + 1 < *count ? last->spans[i + 1].stamp : last->stamp_count;
+    spans[i] = (DflashSpan){last->spans[i].stage, last->spans[i].layer, stamps[last->spans[i].stamp] - stamps[0],
+                            stamps[end] - stamps[0]};
   }
   return DFLASH_OK;
 }

@@ -3,8 +3,8 @@
 
 void cuda_run_span(CudaRun *run, int32_t stage, int64_t layer) {
   if (!run->stamped) return;
-  run->spans[run->span_count] = (CudaSpan){stage, (int32_t)layer};
-  run->stamp = run->block->stamps + run->span_count++ * sizeof(uint64_t);
+  run->spans[run->span_count++] = (CudaSpan){stage, (int32_t)layer, run->stamp_count};
+  run->stamp = run->block->stamps + run->stamp_count++ * sizeof(uint64_t);
 }
 
 CudaAddress cuda_run_stamp(CudaRun *run) {

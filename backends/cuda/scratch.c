@@ -78,8 +78,15 @@ static int32_t choose_parts(const DflashModel *model) {
   return (int32_t)(splits < 1 ? 1 : splits) + 1;
 }
 
-static uint64_t stage_bytes(const DflashGeometry *g, int32_t stage) {
-  const int64_t rows = table[stage].rows == DFLASH_ROWS_DRAFT ? g->block - 1 : g->block;
+/* Of a block, and those that the fast path adds to a short one. */
+static int64_t most_rows(const DflashModel *model) {
+  const int64_t least = cuda_fast_input_rows(model, 1);
+  return model->geometry.block > least ? model->geometry.block : least;
+}
+
+static uint64_t stage_bytes(const DflashModel *model, int32_t stage) {
+  const DflashGeometry *g = &model->geometry;
+  const int64_t rows = table[stage].rows == DFLASH_ROWS_DRAFT ? g->block - 1 : most_rows(model);
   return (uint64_t)(rows * cuda_stage_width(g, stage)) * sizeof(float);
 }
 
@@ -87,11 +94,19 @@ static void place_stages(const DflashSequence *s, CudaBlock *block, uint64_t *to
   const DflashGeometry *g = &s->model->geometry;
   for (int32_t stage = DFLASH_STAGE_ATTN_NORM; stage < DFLASH_STAGE_SELECT; stage++) {
     const int64_t layers = s->capture ? cuda_stage_layers(g, stage) : 1;
-    const uint64_t bytes = stage_bytes(g, stage);
+    const uint64_t bytes = stage_bytes(s->model, stage);
     block->stages[stage] = cuda_place(total, bytes);
     block->layer_bytes[stage] = layers > 1 ? (bytes + 255) / 256 * 256 : 0;
     for (int64_t layer = 1; layer < layers; layer++) (void)cuda_place(total, bytes);
   }
+}
+
+static void place_fast(const DflashModel *model, CudaBlock *block, uint64_t *total) {
+  const uint64_t floats = model->fast.kernel ? sizeof(float) : 0;
+  block->fast_qkv = cuda_place(total, (uint64_t)FAST_ROWS * FAST_QKV_ROWS * floats);
+  block->fast_parts = cuda_place(total, (uint64_t)FAST_KV_HEADS * (FAST_SPLITS + 1) * FAST_SPLIT_FLOATS * floats);
+  block->fast_down = cuda_place(total, (uint64_t)FAST_DOWN_QUARTERS * FAST_ROWS * FAST_HIDDEN * floats);
+  block->fast_sums = cuda_place(total, (uint64_t)FAST_ROWS * FAST_BLOCKS * floats);
 }
 
 /* Offsets, behind an address that is nobody's; *inputs: where what the host writes ends. */
@@ -100,15 +115,17 @@ static uint64_t lay_out(const DflashSequence *s, CudaBlock *block, uint64_t *inp
   const uint64_t rows = (uint64_t)g->block, drafts = rows - 1, top = (uint64_t)g->selector_top;
   const uint64_t queries = rows * (uint64_t)g->heads, widest = (uint64_t)cuda_widest_product(g);
   uint64_t total = 256;
+  block->capture = s->capture;
   block->inputs = cuda_place(&total, sizeof(CudaInputs));
   block->visible = cuda_place(&total, (uint64_t)g->layers * sizeof(CudaVisible));
-  block->h = cuda_place(&total, rows * (uint64_t)g->hidden * 4);
+  block->h = cuda_place(&total, (uint64_t)(most_rows(s->model) * g->hidden) * 4);
   *inputs = total - block->inputs;
   block->table = cuda_place(&total, rows * (uint64_t)g->head_dim * 4);
   place_stages(s, block, &total);
   block->parts = choose_parts(s->model);
   block->sums = cuda_place(&total, (uint64_t)block->parts * queries * 8);
   block->mixes = cuda_place(&total, (uint64_t)block->parts * queries * (uint64_t)g->head_dim * 4);
+  place_fast(s->model, block, &total);
   block->words = cuda_place(&total, rows * widest);
   block->steps = cuda_place(&total, rows * (widest / CUDA_GROUP + 1) * 4);
   block->halves = cuda_place(&total, s->model->profile == DFLASH_PROFILE_F16 ? rows * widest * 4 : 0);
@@ -123,10 +140,11 @@ static uint64_t lay_out(const DflashSequence *s, CudaBlock *block, uint64_t *inp
 }
 
 static void move(CudaBlock *block, CudaAddress base) {
-  CudaAddress *const places[] = {&block->inputs, &block->visible,   &block->h,          &block->table,
-                                 &block->sums,   &block->mixes,     &block->words,      &block->steps,
-                                 &block->halves, &block->exponents, &block->entries[0], &block->entries[1],
-                                 &block->pairs,  &block->result,    &block->stamps};
+  CudaAddress *const places[] = {&block->inputs,    &block->visible,   &block->h,          &block->table,
+                                 &block->sums,      &block->mixes,     &block->fast_qkv,   &block->fast_parts,
+                                 &block->fast_down, &block->fast_sums, &block->words,      &block->steps,
+                                 &block->halves,    &block->exponents, &block->entries[0], &block->entries[1],
+                                 &block->pairs,     &block->result,    &block->stamps};
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) *places[i] += base;
   for (int32_t stage = DFLASH_STAGE_ATTN_NORM; stage < DFLASH_STAGE_SELECT; stage++) block->stages[stage] += base;
 }

@@ -27,7 +27,7 @@ typedef struct CudaGraph {
   int64_t rows, n_draft, head_width;
   uint32_t flags; /* DFLASH_BLOCK_STAMP */
   CudaSpan *spans;
-  uint32_t span_count;
+  uint32_t span_count, stamp_count;
   uint64_t used; /* number of the block that used it last */
 } CudaGraph;
 

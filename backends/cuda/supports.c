@@ -56,8 +56,9 @@ DflashStatus cuda_check_desc(const DflashModelDesc *desc, CudaOptions *options, 
   return status;
 }
 
-static uint64_t weight_bytes(const DflashModelDesc *desc) {
+uint64_t cuda_weight_bytes(const DflashModelDesc *desc) {
   uint64_t total = 0;
+  if (!desc->weights) return 0;
   for (int64_t i = 0; i < cuda_tensor_count(desc->geometry); i++) {
     const CudaTensor t = cuda_tensor_at(desc->geometry, desc->weights, NULL, i);
     if (t.tensor) total += t.tensor->bytes;
@@ -65,7 +66,16 @@ static uint64_t weight_bytes(const DflashModelDesc *desc) {
   return total;
 }
 
-DflashStatus cuda_check_device(const DflashModelDesc *desc, const CudaTraits *traits, DflashError *error) {
+static DflashStatus check_memory(const DflashModelDesc *desc, const CudaTraits *traits, DflashError *error) {
+  const uint64_t bytes = cuda_weight_bytes(desc);
+  if (bytes <= traits->memory_bytes) return DFLASH_OK;
+  return dflash_error_set(error, DFLASH_UNSUPPORTED, "cuda: the weights take %llu bytes, device %s has %llu",
+                          (unsigned long long)bytes, traits->id, (unsigned long long)traits->memory_bytes);
+}
+
+DflashStatus cuda_check_device(const DflashModelDesc *desc, const CudaOptions *options, const CudaTraits *traits,
+                               DflashError *error) {
+  char why[96];
   if (traits->major < OLDEST_MAJOR)
     return dflash_error_set(error, DFLASH_UNSUPPORTED,
                             "cuda: device %s has compute capability %d.%d; 8.0 or later is needed", traits->id,
@@ -76,17 +86,17 @@ DflashStatus cuda_check_device(const DflashModelDesc *desc, const CudaTraits *tr
         error, DFLASH_UNSUPPORTED,
         "cuda: attention with a head_dim of %lld takes %llu bytes of shared memory; a block has %llu",
         (long long)desc->geometry->head_dim, (unsigned long long)shared, (unsigned long long)traits->shared_bytes);
-  const uint64_t bytes = desc->weights ? weight_bytes(desc) : 0;
-  if (bytes <= traits->memory_bytes) return DFLASH_OK;
-  return dflash_error_set(error, DFLASH_UNSUPPORTED, "cuda: the weights take %llu bytes, device %s has %llu",
-                          (unsigned long long)bytes, traits->id, (unsigned long long)traits->memory_bytes);
+  DflashStatus status = check_memory(desc, traits, error);
+  if (status || options->path != CUDA_PATH_FAST || cuda_fast_fits(desc, options, traits, why, sizeof why))
+    return status;
+  return dflash_error_set(error, DFLASH_UNSUPPORTED, "cuda: path=fast: %s", why);
 }
 
 DflashStatus cuda_supports(const DflashModelDesc *desc, DflashError *error) {
-  CudaOptions options;
+  CudaOptions options = {0};
   CudaTraits traits;
   DflashStatus status = cuda_check_desc(desc, &options, error);
   if (!status) status = cuda_device_traits(desc->device, &traits, error);
-  if (!status) status = cuda_check_device(desc, &traits, error);
+  if (!status) status = cuda_check_device(desc, &options, &traits, error);
   return status;
 }

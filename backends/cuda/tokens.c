@@ -37,7 +37,7 @@ void cuda_run_tokens(CudaRun *run) {
                       .best = best,
                       .pairs = b->pairs,
                       .result = b->result,
-                      .end_stamp = run->stamped ? b->stamps + run->span_count * sizeof(uint64_t) : 0,
+                      .end_stamp = run->stamped ? b->stamps + run->stamp_count * sizeof(uint64_t) : 0,
                       .width = run->head_width,
                       .rows = (int32_t)run->n_draft,
                       .top = p.top};

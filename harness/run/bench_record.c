@@ -27,7 +27,15 @@ static cJSON *statistics_object(const DflashBenchCase *bench, int64_t channel, D
   return object;
 }
 
-/* Bytes and operations of one span: its stage, and those that run fused in its dispatch. */
+static bool has_span(const DflashBenchCase *bench, int32_t stage, int64_t layer) {
+  const bool once = dflash_stage_row(stage)->scope == DFLASH_SCOPE_ONCE;
+  for (uint32_t i = 0; i < bench->span_count; i++)
+    if (bench->spans[i].stage == stage && (once || bench->spans[i].layer == layer)) return true;
+  return false;
+}
+
+/* Bytes and operations of one span: its stage, and those that run fused in its dispatch and have no span of their own.
+ */
 static DflashWork stage_work(const DflashBenchCase *bench, int32_t stage, int64_t layer) {
   const DflashCaseRun *run = &bench->run;
   const DflashGeometry *g = run->session->geometry;
@@ -37,7 +45,8 @@ static DflashWork stage_work(const DflashBenchCase *bench, int32_t stage, int64_
   int64_t at;
   for (int64_t i = 0; dflash_stage_walk(g, i, &other, &at); i++) {
     const DflashStageInfo *info = dflash_case_info(run, other, at);
-    if (info->dispatch != own->dispatch || (other != stage && info->materialised)) continue;
+    const bool same = other == stage && at == layer;
+    if (info->dispatch != own->dispatch || (!same && has_span(bench, other, at))) continue;
     if (dflash_stage_row(other)->rows == DFLASH_ROWS_CONTEXT && other != stage) continue;
     work.bytes += (double)info->weight_bytes + (double)dflash_stage_activation_bytes(g, &run->c.sizes, other, at);
     work.operations += dflash_stage_operations(g, &run->c.sizes, other, at);

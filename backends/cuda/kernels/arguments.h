@@ -105,7 +105,8 @@ typedef struct CudaVisible {
  * CudaVisible of every layer and then the block's embeddings h. */
 typedef struct CudaInputs {
   int64_t position; /* of the anchor */
-  int32_t anchor_token, reserved;
+  int32_t anchor_token;
+  uint32_t met; /* 0; the fast kernel counts meetings of its blocks of threads here */
 } CudaInputs;
 
 /* Softmax of a query and its weighted values over one part of the keys: parts 0 .. parts - 2 divide the context, the

@@ -88,8 +88,55 @@ static void test_options(void **state) {
   option = (DflashOption){"split", "1"};
   assert_int_equal(cuda_backend.supports(&desc, &error), DFLASH_INVALID_ARGUMENT);
   assert_non_null(strstr(error.message, "no option \"split\"; known: "));
+  option = (DflashOption){"path", "slow"};
+  assert_int_equal(cuda_backend.supports(&desc, &error), DFLASH_INVALID_ARGUMENT);
+  assert_string_equal(error.message, "cuda: option path is \"slow\", valid is auto, plain or fast");
   option = (DflashOption){"keep", "all"};
   must(cuda_backend.supports(&desc, &error), &error);
+}
+
+/* Asked for by its name the fast path is declined with what does not fit; else the plain one is taken, and says so. */
+static void test_path(void **state) {
+  (void)state;
+  DflashError error = {0};
+  DflashModelInfo info = {.struct_size = sizeof info};
+  DflashModelDesc desc = scene_desc(&scene);
+  DflashOption option = {"path", "fast"};
+  DflashModel *model = scene_model(&scene, NULL);
+  must(cuda_backend.model_info(model, &info, &error), &error);
+  assert_non_null(strstr(info.path, "not fast: hidden is "));
+  cuda_backend.model_close(model);
+  desc.options = &option;
+  desc.option_count = 1;
+  assert_int_equal(cuda_backend.supports(&desc, &error), DFLASH_UNSUPPORTED);
+  assert_non_null(strstr(error.message, "cuda: path=fast: hidden is "));
+  assert_int_equal(cuda_backend.model_open(&desc, &model, &error), DFLASH_UNSUPPORTED);
+  option.value = "plain";
+  must(cuda_backend.model_open(&desc, &model, &error), &error);
+  must(cuda_backend.model_info(model, &info, &error), &error);
+  assert_non_null(strstr(info.path, "not fast: path is plain"));
+  cuda_backend.model_close(model);
+  nothing_open();
+}
+
+/* The published geometry fits as far as the device does not matter. */
+static void test_published(void **state) {
+  (void)state;
+  DflashError error = {0};
+  DflashModelDesc desc = scene_desc(&scene);
+  const DflashOption option = {"path", "fast"};
+  DflashGeometry g = *scene.g;
+  g.hidden = 5120, g.intermediate = 17408, g.layers = 5, g.heads = 32, g.kv_heads = 8, g.head_dim = 128;
+  g.conv_group = 16, g.conv_kernel = 2, g.selector_rank = 256, g.vocab = 248320, g.windows.count = 0;
+  desc.geometry = &g;
+  desc.weights = NULL;
+  desc.options = &option;
+  desc.option_count = 1;
+  assert_int_equal(cuda_backend.supports(&desc, &error), DFLASH_UNSUPPORTED);
+  assert_string_equal(error.message, "cuda: path=fast: the device has 4 processors, it takes 132");
+  g.layers = 9;
+  assert_int_equal(cuda_backend.supports(&desc, &error), DFLASH_UNSUPPORTED);
+  assert_string_equal(error.message, "cuda: path=fast: layers is 9, it is for up to 8");
 }
 
 /* A device without room for the weights: refused, with how much it was. */
@@ -107,10 +154,10 @@ static void test_memory(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_version), cmocka_unit_test(test_no_device),
-                                     cmocka_unit_test(test_start),   cmocka_unit_test(test_old_device),
-                                     cmocka_unit_test(test_sizes),   cmocka_unit_test(test_options),
-                                     cmocka_unit_test(test_memory)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_version),    cmocka_unit_test(test_no_device), cmocka_unit_test(test_start),
+      cmocka_unit_test(test_old_device), cmocka_unit_test(test_sizes),     cmocka_unit_test(test_options),
+      cmocka_unit_test(test_path),       cmocka_unit_test(test_published), cmocka_unit_test(test_memory)};
   scene_open(&scene, "operations.h5");
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   scene_close(&scene);

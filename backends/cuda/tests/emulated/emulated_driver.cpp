@@ -16,22 +16,29 @@ extern "C" {
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
-enum { MOST_SHARED = 100 << 10, STATIC_SHARED = 48 << 10 };
+enum { STATIC_SHARED = 48 << 10 };
+/* With DFLASH_EMULATED_FAST it is a device on which the fast path runs (as fast_model.cpp has it). */
+enum { PROCESSORS = 4, FAST_PROCESSORS = 132 };
 static const CUresult SUCCESS = CUDA_SUCCESS, INVALID_VALUE = 1, INVALID_CONTEXT = 201;
 
 EXPORTED EmulatedDriver emulated_driver;
+
+static int64_t most_memory(int32_t fast) { return fast != 0 ? int64_t{1} << 30 : int64_t{64} << 20; }
 
 static EmulatedDriver initial() {
   EmulatedDriver d{};
   d.fail_with = CUDA_ERROR_OUT_OF_MEMORY;
   d.devices = 1;
-  d.memory_left = 64 << 20;
+  d.fast = getenv("DFLASH_EMULATED_FAST") != nullptr;
+  d.memory_left = most_memory(d.fast);
   d.compute_major = 9;
   d.version = 13000;
   d.backwards = getenv("DFLASH_EMULATED_BACKWARDS") != nullptr;
   return d;
 }
 EmulatedDriver emulated_driver = initial();
+
+static int most_shared() { return (emulated_driver.fast != 0 ? 227 : 100) << 10; }
 
 typedef std::function<CUresult()> Work;
 struct CUctx_st {
@@ -116,14 +123,14 @@ EXPORTED CUresult cuDeviceGetName(char *name, int size, CUdevice device) {
 }
 EXPORTED CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice) {
   ENTER(false);
-  *bytes = 64 << 20;
+  *bytes = static_cast<size_t>(most_memory(emulated_driver.fast));
   return CUDA_SUCCESS;
 }
 EXPORTED CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice) {
   ENTER(false);
   switch (attribute) {
   case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
-    *value = 4;
+    *value = emulated_driver.fast != 0 ? FAST_PROCESSORS : PROCESSORS;
     break;
   case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
     *value = emulated_driver.compute_major;
@@ -132,7 +139,7 @@ EXPORTED CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice) {
     *value = 1 << 20;
     break;
   case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
-    *value = MOST_SHARED;
+    *value = most_shared();
     break;
   default:
     *value = 0;
@@ -181,7 +188,7 @@ EXPORTED CUresult cuModuleUnload(CUmodule module) {
 EXPORTED CUresult cuModuleGetFunction(CUfunction *function, CUmodule, const char *name) {
   ENTER();
   for (const EmulatedKernel *k = emulated_kernels; k->name; k++)
-    if (std::string(name) == k->name) {
+    if (std::string(name) == k->name && (!k->whole || emulated_driver.fast != 0)) {
       functions[name].kernel = k;
       *function = &functions[name];
       return CUDA_SUCCESS;
@@ -190,7 +197,7 @@ EXPORTED CUresult cuModuleGetFunction(CUfunction *function, CUmodule, const char
 }
 EXPORTED CUresult cuFuncSetAttribute(CUfunction function, int attribute, int value) {
   ENTER();
-  if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 || value > MOST_SHARED)
+  if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 || value > most_shared())
     return INVALID_VALUE;
   function->most_shared = static_cast<unsigned>(value);
   return CUDA_SUCCESS;
@@ -275,11 +282,19 @@ EXPORTED CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned 
   return queue(stream, [=] {
     if (++emulated_driver.kernels == emulated_driver.crash_at) lost = CUDA_ERROR_ILLEGAL_ADDRESS;
     if (lost != CUDA_SUCCESS || emulated_driver.skips_kernels != 0) return lost;
+    if (f->kernel->whole) return f->kernel->call(copied->data()), SUCCESS;
     const bool ended = emulated_run({x, y, z}, threads, shared, emulated_driver.backwards != 0,
                                     [&] { f->kernel->call(copied->data()); });
     if (!ended) lost = CUDA_ERROR_LAUNCH_FAILED;
     return lost;
   });
+}
+/* As many clusters of two as there are pairs of processors. */
+EXPORTED CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction, const CUlaunchConfig *config) {
+  ENTER();
+  if (config->attribute_count != 0 || config->grid_x % 2 != 0) return INVALID_VALUE;
+  *clusters = (emulated_driver.fast != 0 ? FAST_PROCESSORS : PROCESSORS) / 2;
+  return CUDA_SUCCESS;
 }
 EXPORTED CUresult cuLaunchCooperativeKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                                             unsigned, CUstream, void **) {

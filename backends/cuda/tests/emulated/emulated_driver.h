@@ -13,6 +13,7 @@ typedef struct EmulatedDriver {
   int64_t memory_left; /* bytes of device memory */
   int32_t compute_major;
   int32_t backwards;     /* threads run in the opposite order; 1 at first where DFLASH_EMULATED_BACKWARDS is set */
+  int32_t fast;          /* the device is one for the fast path; 1 at first where DFLASH_EMULATED_FAST is set */
   int32_t skips_kernels; /* they do nothing */
   int32_t version;       /* of the driver, 13000 at first */
   uint64_t crash_at;     /* the kernel of that number, counted from 1, ends with an illegal address; 0: none */

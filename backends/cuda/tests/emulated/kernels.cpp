@@ -3,9 +3,17 @@
 
 #include "../../kernels/plain.cu"
 
+#include "../../kernels/fast/pack.cuh"
+
+#include "fast_model.h"
+
 #define CALL(name, Arguments) \
   static void call_##name(const void *arguments) { dflash_##name(*static_cast<const Arguments *>(arguments)); }
 CUDA_KERNELS(CALL)
 
-#define ROW(name, Arguments) {"dflash_" #name, sizeof(Arguments), call_##name},
-const EmulatedKernel emulated_kernels[] = {CUDA_KERNELS(ROW){nullptr, 0, nullptr}};
+CALL(fast_pack, FastPackArgs)
+
+#define ROW(name, Arguments) {"dflash_" #name, sizeof(Arguments), call_##name, false},
+const EmulatedKernel emulated_kernels[] = {
+    CUDA_KERNELS(ROW) ROW(fast_pack, FastPackArgs){"dflash_block", sizeof(FastBlock), emulated_fast_block, true},
+    {nullptr, 0, nullptr, false}};

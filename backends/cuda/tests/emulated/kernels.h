@@ -8,6 +8,7 @@ struct EmulatedKernel {
   const char *name;
   size_t bytes;                        /* of its arguments */
   void (*call)(const void *arguments); /* one thread of it */
+  bool whole;                          /* or all of them at once */
 };
 extern const EmulatedKernel emulated_kernels[]; /* ends with a NULL name */
 

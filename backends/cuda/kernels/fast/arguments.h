@@ -1,0 +1,58 @@
+/* What the fast kernel and that which packs its weights take. */
+#ifndef DFLASH_CUDA_FAST_ARGUMENTS_H
+#define DFLASH_CUDA_FAST_ARGUMENTS_H
+
+#include "../arguments.h"
+#include "layout.h"
+
+/* Pointers to the device, device addresses to the host. */
+#ifdef __CUDACC__
+typedef const float *FastInput;
+typedef float *FastOutput;
+#define FAST_POINTER(type) type *
+#else
+typedef CudaAddress FastInput, FastOutput;
+#define FAST_POINTER(type) CudaAddress
+#endif
+
+typedef struct FastLayer {
+  FastInput q_norm, k_norm, base_a, base_m; /* bases of attention and mlp: [2][2][hidden] */
+  int32_t rope, reserved;
+} FastLayer;
+
+/* A block. Values are [8][width]: rows past the call's are zero or come from such. _out: 0, or where a stage's value
+ * goes, the call's rows of it. */
+typedef struct FastBlock {
+  FastLayer layer[FAST_MOST_LAYERS];
+  int32_t layers, rows, n_draft;
+  int32_t head_rows; /* those of the stream; 0: the head is left to others */
+  FAST_POINTER(const unsigned char) stream;
+  FAST_POINTER(const unsigned long long) stream_first; /* [blocks of threads][warps]: bytes from its start */
+  FAST_POINTER(const float2) ladders;                  /* [layer][FAST_LAYER_LADDERS]: lowest rung, factor */
+  FastInput inv_freq;
+  float eps, scale;
+  FAST_POINTER(const long long) position;  /* of the anchor */
+  FAST_POINTER(const CudaVisible) visible; /* [layer] */
+  /* h[0]: the block's embeddings; then the residual stream after each half of a layer */
+  FastOutput h[2 * FAST_MOST_LAYERS + 1], d[2 * FAST_MOST_LAYERS], qkv[FAST_MOST_LAYERS], mix[FAST_MOST_LAYERS],
+      act[FAST_MOST_LAYERS];
+  FastOutput part, down, logits, hidden, sums;
+  FastOutput norm_out[2 * FAST_MOST_LAYERS + 1], conv_out[2 * FAST_MOST_LAYERS], gate_out[FAST_MOST_LAYERS],
+      up_out[FAST_MOST_LAYERS], o_out[FAST_MOST_LAYERS], down_out[FAST_MOST_LAYERS], q_out[FAST_MOST_LAYERS],
+      k_out[FAST_MOST_LAYERS];
+  FastOutput q_proj_out[FAST_MOST_LAYERS], k_proj_out[FAST_MOST_LAYERS], v_proj_out[FAST_MOST_LAYERS];
+  FAST_POINTER(unsigned) barrier;          /* 0 before */
+  FAST_POINTER(unsigned long long) stamps; /* 0, or the times: at first, and after each meeting of all */
+} FastBlock;
+
+/* Grid: FAST_BLOCKS, FAST_WARPS: what each of their warps reads of one product. */
+typedef struct FastPackArgs {
+  CudaMatrix matrices[3]; /* q, k, v; gate, up; else one */
+  CudaAddress vectors[3]; /* f32, but the second of q8_2f: its column field */
+  CudaAddress stream;     /* the model's */
+  CudaAddress first;      /* uint64 [blocks of threads][warps]: where in the stream the product's part begins */
+  CudaAddress ladders;    /* of the layer */
+  int32_t product, head_rows;
+} FastPackArgs;
+
+#endif

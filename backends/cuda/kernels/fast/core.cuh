@@ -1,0 +1,200 @@
+// Core of the persistent kernel: ring, products, reductions, barriers.
+#ifndef DFLASH_CUDA_FAST_CORE_CUH
+#define DFLASH_CUDA_FAST_CORE_CUH
+
+#include "../device.cuh"
+#include "arguments.h"
+#ifdef WATCH
+#include <cstdio>
+#endif
+
+namespace fast {
+constexpr int WARPS = FAST_WARPS, THREADS = WARPS * 32, BATCH = 4;
+constexpr int MAXG = 10; // groups of 32 columns a warp
+
+typedef unsigned long long u64;
+
+__device__ __forceinline__ uint32_t smem_of(const void *p) { return (uint32_t)__cvta_generic_to_shared(p); }
+__device__ __forceinline__ void mbar_init(uint32_t bar, int count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(bar), "r"(count));
+}
+#ifdef WATCH
+__device__ __forceinline__ void mbar_wait(uint32_t bar, uint32_t parity) {
+  uint32_t ok = 0;
+  long long t0 = clock64();
+  while (!ok) {
+    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+                 : "=r"(ok)
+                 : "r"(bar), "r"(parity)
+                 : "memory");
+    if (clock64() - t0 > 200000000ll) {
+      printf("stuck cta %d thread %d bar %u parity %u\n", blockIdx.x, threadIdx.x, bar, parity);
+      __trap();
+    }
+  }
+}
+__device__ __forceinline__ void mbar_wait_cluster(uint32_t bar, uint32_t parity) { mbar_wait(bar, parity); }
+#else
+__device__ __forceinline__ void mbar_wait(uint32_t bar, uint32_t parity) {
+  asm volatile("{\n.reg .pred p;\nAGAIN:\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@p bra DONE;\nbra "
+               "AGAIN;\nDONE:\n}" ::"r"(bar),
+               "r"(parity)
+               : "memory");
+}
+__device__ __forceinline__ void mbar_wait_cluster(uint32_t bar, uint32_t parity) {
+  asm volatile("{\n.reg .pred p;\nAGAIN:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%0], %1;\n@p "
+               "bra DONE;\nbra AGAIN;\nDONE:\n}" ::"r"(bar),
+               "r"(parity)
+               : "memory");
+}
+#endif
+__device__ __forceinline__ void mbar_arrive(uint32_t bar) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
+}
+__device__ __forceinline__ void mbar_arrive_cluster(uint32_t bar) { // bar: a cluster address
+  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(bar) : "memory");
+}
+__device__ __forceinline__ void mbar_expect(uint32_t bar, uint32_t bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ u64 stream_policy() {
+  u64 policy;
+  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+__device__ __forceinline__ void bulk_load(uint32_t to, const void *from, uint32_t bytes, uint32_t bar, u64 policy) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::
+          "r"(to),
+      "l"(from), "r"(bytes), "r"(bar), "l"(policy)
+      : "memory");
+}
+__device__ __forceinline__ uint32_t map_rank(uint32_t address, uint32_t rank) {
+  uint32_t out;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(out) : "r"(address), "r"(rank));
+  return out;
+}
+__device__ __forceinline__ void st_cluster(uint32_t address, float v) {
+  asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(address), "f"(v) : "memory");
+}
+__device__ __forceinline__ uint32_t cluster_rank() {
+  uint32_t r;
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(r));
+  return r;
+}
+__device__ __forceinline__ void sync_cta() { __syncthreads(); }
+
+// Volatile: products stay in the order in which they are written.
+__device__ __forceinline__ void mma_f16(float c[4], const uint32_t a[4], const uint32_t b[2], bool zero) {
+  if (zero)
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};"
+        : "=f"(c[0]), "=f"(c[1]), "=f"(c[2]), "=f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(0.0f));
+  else
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+__device__ __forceinline__ uint32_t add_f16x2(uint32_t a, uint32_t b) {
+  uint32_t d;
+  asm("add.rn.f16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
+}
+__device__ __forceinline__ uint32_t fma_f16x2(uint32_t a, uint32_t b, uint32_t c) {
+  uint32_t d;
+  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+  return d;
+}
+// (a & m) | o, one instruction.
+__device__ __forceinline__ uint32_t and_or(uint32_t a, uint32_t m, uint32_t o) {
+  uint32_t d;
+  asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(d) : "r"(a), "r"(m), "r"(o));
+  return d;
+}
+__device__ __forceinline__ void lds128(uint32_t at, uint32_t &a, uint32_t &b, uint32_t &c, uint32_t &d) {
+  asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(at));
+}
+__device__ __forceinline__ void lds64(uint32_t at, uint32_t &a, uint32_t &b) {
+  asm volatile("ld.shared.v2.u32 {%0,%1}, [%2];" : "=r"(a), "=r"(b) : "r"(at));
+}
+__device__ __forceinline__ void sts128(uint32_t at, float a, float b, float c, float d) {
+  asm volatile("st.shared.v4.f32 [%0], {%1,%2,%3,%4};" ::"r"(at), "f"(a), "f"(b), "f"(c), "f"(d) : "memory");
+}
+__device__ __forceinline__ float lds(uint32_t at) {
+  float v;
+  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(at));
+  return v;
+}
+// Eight nibbles plus 8: bits 4 i and 16 + 4 i are the pair of register i; they stand in the fraction of 1024, as they
+// are or 16 times as large.
+__device__ __forceinline__ void decode_q4(uint32_t w, uint32_t a[4]) {
+  const uint32_t low = 0x000f000f, high = 0x00f000f0, magic = 0x64006400, u = w >> 8;
+  const uint32_t minus_1032 = 0xe408e408, minus_72 = 0xd480d480, sixteenth = 0x2c002c00;
+  a[0] = add_f16x2(and_or(w, low, magic), minus_1032);
+  a[1] = fma_f16x2(and_or(w, high, magic), sixteenth, minus_72);
+  a[2] = add_f16x2(and_or(u, low, magic), minus_1032);
+  a[3] = fma_f16x2(and_or(u, high, magic), sixteenth, minus_72);
+}
+// Four int8 plus 128: bytes 0 and 2 are a pair, 1 and 3 the next.
+__device__ __forceinline__ void decode_q8(uint32_t w, uint32_t a[2]) {
+  const uint32_t bytes = 0x00ff00ff, magic = 0x64006400, minus_1152 = 0xe480e480;
+  a[0] = add_f16x2(and_or(w, bytes, magic), minus_1152);
+  a[1] = add_f16x2(and_or(w >> 8, bytes, magic), minus_1152);
+}
+struct Parts {
+  uint32_t b[MAXG * 2][3][2];
+  float factor[2]; // of this thread's two columns of the products: x is 2^-k times as large as its parts
+};
+__device__ __forceinline__ uint32_t pack_f16(float lo, float hi) {
+  uint32_t d;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(hi), "f"(lo));
+  return d;
+}
+__device__ __forceinline__ float2 unpack_f16(uint32_t p) {
+  float2 v;
+  asm("{\n.reg .b16 lo, hi;\nmov.b32 {lo, hi}, %2;\ncvt.f32.f16 %0, lo;\ncvt.f32.f16 %1, hi;\n}"
+      : "=f"(v.x), "=f"(v.y)
+      : "r"(p));
+  return v;
+}
+__device__ __forceinline__ void split_f16(float x, float y, uint32_t p[3]) {
+#pragma unroll
+  for (int i = 0; i < 3; i++) {
+    p[i] = pack_f16(x, y);
+    const float2 taken = unpack_f16(p[i]);
+    x -= taken.x, y -= taken.y;
+  }
+}
+__device__ __forceinline__ uint32_t pack_bf16(float lo, float hi) {
+  uint32_t d;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(hi), "f"(lo));
+  return d;
+}
+__device__ __forceinline__ void split_bf16(float x, float y, uint32_t p[3]) {
+#pragma unroll
+  for (int i = 0; i < 3; i++) {
+    p[i] = pack_bf16(x, y);
+    x -= __uint_as_float(p[i] << 16);
+    y -= __uint_as_float(p[i] & 0xffff0000u);
+  }
+}
+__device__ __forceinline__ void mma_bf16(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+__device__ __forceinline__ void st_async(uint32_t address, float v, uint32_t bar) {
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %1, [%2];" ::"r"(address), "f"(v),
+               "r"(bar)
+               : "memory");
+}
+// A value that the compiler keeps instead of computing it again.
+__device__ __forceinline__ uint32_t keep(uint32_t v) {
+  asm volatile("" : "+r"(v));
+  return v;
+}
+} // namespace fast
+
+#endif
