@@ -38,8 +38,8 @@ typedef struct CudaBlock {
 
   /* tokens */
   CudaAddress entries[2]; /* of one pass of the choice of candidates, and of the next */
-  CudaAddress pairs;      /* [n_draft][top][top] */
-  CudaAddress result;     /* kernels/arguments.h, WalkArgs */
+  CudaAddress pairs;      /* [n_draft][top][top], and behind them a word that counts */
+  CudaAddress result;     /* kernels/arguments.h, ScoresArgs */
 
   CudaAddress stamps; /* 64-bit words, in order of the run's spans, and one for the end */
 } CudaBlock;

@@ -81,7 +81,7 @@ static void name_product(const DflashModel *model, const CudaMatrix *m, int64_t 
 static void name_path(int32_t stage, char *path, size_t size) {
   const char *text = "plain f32";
   if (stage == DFLASH_STAGE_ATTN_MIX) text = "plain f32, context in parts, online softmax";
-  if (stage == DFLASH_STAGE_SELECT) text = "plain: sorted chunks, all pairs, walk";
+  if (stage == DFLASH_STAGE_SELECT) text = "plain: best of chunks, all pairs, walk";
   if (stage == DFLASH_STAGE_MLP_ACT) text = "plain f64";
   snprintf(path, size, "%s", text);
 }

@@ -133,7 +133,7 @@ static uint64_t lay_out(const DflashSequence *s, CudaBlock *block, uint64_t *inp
   const int64_t first = chunks_of(g->vocab), second = chunks_of(first * g->selector_top);
   block->entries[0] = cuda_place(&total, drafts * (uint64_t)first * top * 8);
   block->entries[1] = cuda_place(&total, drafts * (uint64_t)second * top * 8);
-  block->pairs = cuda_place(&total, drafts * top * top * 4);
+  block->pairs = cuda_place(&total, drafts * top * top * 4 + sizeof(uint32_t));
   block->result = cuda_place(&total, (uint64_t)cuda_result_words((int64_t)drafts, g->selector_top) * 4);
   block->stamps = cuda_place(&total, (s->most_spans + 1) * sizeof(uint64_t));
   return total;

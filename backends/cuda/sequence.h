@@ -92,7 +92,7 @@ DflashStatus cuda_check_stage(const DflashModel *model, int32_t stage, int64_t l
 
 /* block.c, read.c, poison.c, alone.c: the interface's calls. */
 DflashStatus cuda_block(DflashSequence *s, const DflashBlockCall *call, DflashError *error);
-/* The tokens of a result (kernels/arguments.h, WalkArgs); DFLASH_NONFINITE where it has none. */
+/* The tokens of a result (kernels/arguments.h, ScoresArgs); DFLASH_NONFINITE where it has none. */
 DflashStatus cuda_give_tokens(const int32_t *result, int64_t n_draft, int64_t top, const DflashTokens *tokens,
                               DflashError *error);
 DflashStatus cuda_stage(DflashSequence *s, const DflashStageCall *call, DflashError *error);

@@ -24,7 +24,9 @@ enum {
   CUDA_MOST_HEAD_DIM = 256,
   CUDA_MOST_PARTS = 64,  /* parts of the keys that a query sees */
   CUDA_TOP_CHUNK = 4096, /* entries of which a block finds the largest */
-  CUDA_MOST_TOP = 1024
+  CUDA_MOST_TOP = 1024,
+  CUDA_FEW_TOP = 32,   /* candidates a row that need no sorting */
+  CUDA_FEW_LISTS = 128 /* chunks of a row that are merged at once */
 };
 
 /* y = x / sqrt(mean(x^2) + eps) * w; a block of the grid a row */
@@ -129,29 +131,28 @@ typedef struct MixArgs {
 /* The `top` largest of every chunk, largest first. An entry is a 64-bit number that orders as logits do and equal ones
  * by lower token: the greater first. One of all ones says that a logit of the row is NaN. From logits [rows][count]
  * when `entries` is 0, else from entries [rows][count]. Grid: chunks, rows; found [rows][chunks][top], with zeros where
- * a chunk has fewer. */
+ * a chunk has fewer. top_few: from logits, top up to CUDA_FEW_TOP. */
 typedef struct TopArgs {
   CudaAddress stamp, logits, entries, found;
+  CudaAddress arrived; /* a word that becomes 0 */
   int64_t count;
   int32_t top;
 } TopArgs;
 
-/* pairs[j][p][c] = sum((P[p] * hp[j]) * C[c]) for the candidates p of the row before (for row 0 the anchor's token
- * alone) and c of row j. Grid: top, rows. best [rows][top] entries. */
-typedef struct PairsArgs {
+/* pairs[j][p][c] = logit(c) + sum((P[p] * hp[j]) * C[c]) for the candidates p of the row before (for row 0 the anchor's
+ * token alone) and c of row j; then the walk, by the block that comes last. Grid: 1 + (rows - 1) * top.
+ * lists [rows][count][top]: of each chunk, as above; best [rows][top]: of each row, the lists themselves if count is 1,
+ * else made of up to CUDA_FEW_LISTS for top up to CUDA_FEW_TOP. arrived: a word that is 0.
+ * result, words of 32 bits: chosen [rows], plain [rows], candidates [rows][top], scores [rows][top] f32, and 1 when a
+ * logit or a score that counts is NaN, else 0. */
+typedef struct ScoresArgs {
   CudaAddress inputs; /* CudaInputs */
-  CudaAddress predecessor, successor, best, hidden, pairs;
-  int32_t before_storage, after_storage, rank, top;
-} PairsArgs;
-
-/* result, words of 32 bits: chosen [rows], plain [rows], candidates [rows][top], scores [rows][top] f32, and 1 when a
- * logit or a score that counts is NaN, else 0. One warp. */
-typedef struct WalkArgs {
-  CudaAddress logits, best, pairs, result;
+  CudaAddress predecessor, successor, hidden, logits, lists;
+  CudaAddress best, pairs, arrived, result;
   CudaAddress end_stamp; /* 0, or where the time goes at which all was done */
   int64_t width;
-  int32_t rows, top;
-} WalkArgs;
+  int32_t before_storage, after_storage, rank, top, rows, count;
+} ScoresArgs;
 
 /* sums [grid * CUDA_THREADS] of `count` 16-byte words at data, each read once */
 typedef struct ReadArgs {
@@ -196,8 +197,8 @@ typedef struct ClockArgs {
   X(attend, AttendArgs)             \
   X(mix, MixArgs)                   \
   X(top, TopArgs)                   \
-  X(pairs, PairsArgs)               \
-  X(walk, WalkArgs)                 \
+  X(top_few, TopArgs)               \
+  X(scores, ScoresArgs)             \
   X(read_stream, ReadArgs)          \
   X(multiply, MultiplyArgs)         \
   X(clock_step, ClockArgs)

@@ -65,6 +65,17 @@ __device__ __forceinline__ float warp_max(float value) {
 #endif
 }
 
+/* Every lane gets the largest: first by the upper halves, then by the lower ones of those that have that upper one. */
+__device__ __forceinline__ uint64_t warp_largest(uint64_t value) {
+#ifdef __CUDACC__
+  const uint32_t upper = __reduce_max_sync(0xffffffffu, (uint32_t)(value >> 32));
+  const uint32_t lower = __reduce_max_sync(0xffffffffu, (uint32_t)(value >> 32) == upper ? (uint32_t)value : 0u);
+  return (uint64_t)upper << 32 | lower;
+#else
+  return emulated_warp_largest(value);
+#endif
+}
+
 /* Every thread gets the block's sum. `scratch` holds CUDA_WARPS floats and may be used again after the call. */
 __device__ __forceinline__ float block_sum(float value, float *scratch) {
   float sum[1] = {value};

@@ -23,11 +23,20 @@ unsigned char *emulated_shared(); /* the block's dynamic shared memory */
 uint64_t emulated_clock();
 void emulated_warp_sum(float *values, int count); /* by halves, as shuffles add */
 float emulated_warp_max(float value);
+uint64_t emulated_warp_largest(uint64_t value);
 float emulated_decode_f16(uint32_t bits);
 float emulated_round_f16(float x);
 
 void __syncthreads();
 void __syncwarp();
+inline void __threadfence() {}
+
+/* Fibers change at waits alone. */
+template <class T> T atomicAdd(T *at, T value) {
+  const T before = *at;
+  *at += value;
+  return before;
+}
 
 struct float2 {
   float x, y;

@@ -237,6 +237,25 @@ float emulated_warp_max(float value) {
       .result[0];
 }
 
+/* As two words, which pass through unread. */
+uint64_t emulated_warp_largest(uint64_t value) {
+  float words[2];
+  memcpy(words, &value, sizeof value);
+  const Warp &warp = give(words, 2, [](Warp &w, int n) {
+    uint64_t largest = 0;
+    for (int lane = 0; lane < LANES; lane++) {
+      uint64_t other;
+      memcpy(&other, w.values[lane], sizeof other);
+      largest = std::max(largest, other);
+    }
+    float halves[2];
+    memcpy(halves, &largest, sizeof largest);
+    return halves[n];
+  });
+  memcpy(&value, warp.result, sizeof value);
+  return value;
+}
+
 float emulated_decode_f16(uint32_t bits) {
   const int exponent = bits >> 10 & 31, fraction = bits & 0x3ff;
   float size = exponent == 0 ? ldexpf(static_cast<float>(fraction), -24)
