@@ -99,13 +99,16 @@ static DflashStatus tell_failure(DflashAgainst *a, int side, int status, DflashE
 }
 
 static DflashStatus run_process(DflashAgainst *a, int side, DflashError *error) {
-  const int64_t first = a->runs.record_count;
+  const int64_t first = a->runs.record_count, known = a->runs.count;
   const char *json = a->scratch[JSON].path;
   int status = 0;
   if (truncate(json, 0) != 0) return dflash_error_set(error, DFLASH_IO, "%s: %s", json, strerror(errno));
   DflashStatus result = dflash_against_run(a->commands[side].words, "/dev/null", a->scratch[SAID].path, &status, error);
   if (result == DFLASH_OK && status != 0) return tell_failure(a, side, status, error);
   if (result == DFLASH_OK) result = dflash_runs_read(&a->runs, json, error);
+  if (result == DFLASH_OK && a->runs.count == known)
+    result = dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "side %c: %s wrote no records; it is no dflash-harness",
+                              "AB"[side], a -> commands[side].words[0]);
   return result == DFLASH_OK ? keep(a, first, side, error) : result;
 }
 

@@ -237,6 +237,7 @@ static void test_against_another_program(void **state) {
   assert_int_equal(count_records(records, "bench"), 2);
   cJSON_Delete(records);
   expect_error(1, "side A, exit status 1: ", AGAINST "--against /bin/false");
+  expect_error(2, "side A: /bin/true wrote no records", AGAINST "--against /bin/true");
 }
 
 /* A stage that takes twenty times as long shows on any machine, at the first look. */

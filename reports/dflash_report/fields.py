@@ -28,7 +28,7 @@ FIRST = {"stage": TEXT, "layer": NUMBER, "mode": TEXT, "place": TEXT, "pattern":
 
 MOVED = {"name": TEXT, "a_ns": NUMBER, "b_ns": NUMBER, "change": NUMBER, "low": NUMBER, "high": NUMBER, "p": NUMBER,
          "verdict": TEXT}
-FINDING = {"kind": TEXT, "verdict": TEXT, "name": TEXT, "message": TEXT}
+FINDING = {"kind": TEXT, "verdict": TEXT, "name": TEXT, "message": TEXT, "times": NUMBER}
 
 MEMBERS = {
     "run": {"command": TEXT, "tool": TEXT, "backend": TEXT, "environment": OBJECT},
@@ -52,7 +52,7 @@ MEMBERS = {
              "largest_score": NUMBER, "reproduce": TEXT, "draw": NUMBER},
     "defect": {"defect": TEXT, "lawful": TRUE, "found": TRUE, "outcome": TEXT, "end_values": TRUE, "hidden": TEXT},
     "comparison": {"case": TEXT, "what": TEXT, "profile": TEXT, "golden": TEXT, "file": TEXT, "caches": TEXT, "machine": TEXT, "backend": TEXT,
-                   "device": TEXT, "backend_b": TEXT, "verdict": TEXT, "message": TEXT, "a_count": NUMBER, "b_count": NUMBER,
+                   "device": TEXT, "backend_b": TEXT, "verdict": TEXT, "message": TEXT, "differs": TEXT, "a_count": NUMBER, "b_count": NUMBER,
                    "left_out": NUMBER, "units": TEXT, "block": MOVED, "groups": [MOVED], "stages": [MOVED]},
     "gate": {"exit": NUMBER, "message": TEXT, "promise": TEXT, "baseline": TEXT, "findings": [FINDING]},
     "summary": {"cases": NUMBER, "exit": NUMBER, "elapsed_s": NUMBER},

@@ -133,6 +133,13 @@ class Results:
         return list(newest.values())
 
 
+def _compared(record):
+    """What two records of one comparison have in common."""
+    block = record.get("block", {})
+    return tuple(record.get(key) for key in ("case", "what", "profile", "golden", "caches", "backend", "backend_b", "device",
+                                             "machine", "a_count", "b_count")) + (block.get("a_ns"), block.get("b_ns"))
+
+
 def _verdict(record):
     return Verdict(record["mode"], record["stage"], record.get("layer"), record["outcome"], record.get("score"), record)
 
@@ -186,7 +193,9 @@ class Assembly:
         self.results.bad.append(record)
 
     def _comparison(self, record):
-        self.results.comparisons.append(record)
+        """A gate tells again what `bench --against` told of the same processes: by the gate's rule, which counts."""
+        known = self.results.comparisons
+        known[:] = [one for one in known if _compared(one) != _compared(record)] + [record]
 
     def _gate(self, record):
         self.results.gates.append(record)

@@ -7,6 +7,8 @@ from .view_top import icon
 
 KINDS = {"same": "right", "faster": "right", "passed": "right", "noted": "right", "waived": "unsure", "cannot tell": "unsure"}
 
+GRAVEST = ("failed", "cannot tell", "waived", "noted", "passed")
+
 
 def kind(verdict):
     return KINDS.get(verdict, "slower" if verdict == "slower" else "wrong")
@@ -65,7 +67,8 @@ def _comparison(comparison):
                             summary.told(comparison)),
               el("p", comparison.get("message", "").removeprefix(f"{comparison['verdict']}: ")),
               el("p", f"A {comparison.get('backend', '?')}, B {comparison.get('backend_b', '?')}; {units[0]} and {units[1]} "
-                      f"processes, {units[2]}", class_="about"), _chart(comparison, rows) if rows else None)
+                      f"processes, {units[2]}" + (f"; {comparison['differs']}" if comparison.get("differs") else ""),
+                 class_="about"), _chart(comparison, rows) if rows else None)
 
 
 def _numbers(comparisons):
@@ -78,10 +81,17 @@ def _numbers(comparisons):
               ) if rows else None
 
 
+def _gravity(finding):
+    """What is wrong stands first."""
+    verdict = finding.get("verdict")
+    return GRAVEST.index(verdict) if verdict in GRAVEST else 0
+
+
 def _gate(gate):
     columns = [Column("verdict", filter=True), Column("kind", filter=True), Column("what"), Column("message")]
     rows = [[(f.get("verdict"), None, "bad" if kind(f.get("verdict", "")) == "wrong" else None), f.get("kind"), f.get("name"),
-             f.get("message")] for f in gate.get("findings", [])]
+             f.get("message") or (f"{text.count(f['times'])} processes" if f.get("times") else "")]
+            for f in sorted(gate.get("findings", []), key=_gravity)]
     how = {0: "right", 5: "unsure"}.get(gate["exit"], "wrong")
     return el("article", el("h3", icon(how), " the gate"), el("p", gate.get("message", "")),
               el("p", gate.get("promise", ""), class_="about"),
