@@ -81,12 +81,13 @@ void q4_item(const unsigned char *item, int first, int groups, const float (*run
         const unsigned char *pair = item + groups * FAST_GROUP_BYTES + row % 8 * 16 + half * 4;
         const uint32_t codes = load<uint32_t>(pair + group / 5 * 8);
         const uint32_t code = ((group % 5 == 4 ? codes << 5 : codes >> 5 * (group % 5)) & 0x7c0) / 64;
+        float part[R] = {};
         for (int i = 0; i < 8; i++) {
-          const uint32_t word = load<uint32_t>(words + i / 4 * 4);
-          const int shift = 8 * (i % 4 / 2) + 4 * half + 16 * (i % 2), w = (int)(word >> shift & 15) - 8;
-          add(sums[row], (float)w * rungs[row][code],
-              &x[(size_t)(first + group * 32 + i / 4 * 16 + lane % 4 * 4 + i % 4) * R]);
+          const int shift = 8 * (i % 4 / 2) + 4 * half + 16 * (i % 2);
+          const int w = (int)(load<uint32_t>(words + i / 4 * 4) >> shift & 15) - 8;
+          add(part, (float)w, &x[(size_t)(first + group * 32 + i / 4 * 16 + lane % 4 * 4 + i % 4) * R]);
         }
+        add(sums[row], rungs[row][code], part);
       }
     }
 }
