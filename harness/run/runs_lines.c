@@ -20,7 +20,10 @@ static const char *signed_share(double share, char text[SHARE_TEXT]) {
 /* "operations.h5 main: blas on cpu, profile exact, block, cache-hot" */
 void dflash_case_comparison_title(const DflashCaseComparison *one, DflashText *out) {
   char text[4][DFLASH_KEY_TEXT];
-  const DflashResult *a = one->a[0] != NULL ? one->a[0] : one->b[0], *b = one->b[0] != NULL ? one->b[0] : a;
+  const DflashResult *a = one->a[0], *b = one->b[0];
+  if (a == NULL && b == NULL) return; /* a case of no side is none */
+  a = a != NULL ? a : b;
+  b = b != NULL ? b : a;
   const char *left = dflash_result_key(a, DFLASH_KEY_BACKEND, text[0]);
   const char *right = dflash_result_key(b, DFLASH_KEY_BACKEND, text[1]);
   const char *path = dflash_field_text(b->bench, "file"), *slash = strrchr(path, '/');

@@ -1,7 +1,7 @@
 # The blas backend, by what its entry gives: stages against f64, context against a plain model, calls and errors.
 if(TARGET dflash-backend-blas)
   foreach(name blas blas_stages blas_context blas_select)
-    dflash_test(${name} LABELS backend LIBS dflash_model ${CMAKE_DL_LIBS})
+    dflash_test(${name} LABELS backend TIMEOUT 300 LIBS dflash_model ${CMAKE_DL_LIBS})
     target_sources(test_${name} PRIVATE blas_fixture.c blas_naive.c)
     add_dependencies(test_${name} dflash-backend-blas)
   endforeach()

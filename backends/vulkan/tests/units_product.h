@@ -27,8 +27,8 @@ void test_matrix_close_units(TestUnits *units);
 
 /* The first out_rows rows of the matrix times `rows` rows of x, [rows][cols], of at most most_rows: [rows][out_rows],
  * which the caller frees. Fails the test when it is another one the second time (by descriptors, where no cut is
- * given), when something beside it was written, counters are not left at 0, or sums of splits that are left apart add up
- * to something else. */
+ * given), when something beside it was written, counters are not left at 0, or sums of splits that are left apart add
+ * up to something else. */
 float *test_units_run(const TestUnits *units, const float *x, int64_t rows, int64_t most_rows, int64_t out_rows,
                       const TestCut *cut);
 
