@@ -147,7 +147,8 @@ static void test_what_is_written(void **state) {
   const cJSON *gate = last_record(records);
   assert_string_equal(text_in(gate, "type"), "gate");
   assert_int_equal(count_records(records, "comparison"), 1);
-  assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(gate, "findings")), 2); /* parity of all processes, and the time */
+  assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(gate, "findings")),
+                   2); /* parity of all processes, and the time */
   assert_true(number_in(gate, "exit") == 1);
   cJSON_Delete(records);
   size_t size;
