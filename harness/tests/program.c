@@ -13,7 +13,7 @@
 
 #include "base/file.h"
 
-enum { WORDS_MAX = 64, LIMIT_S = 120 };
+enum { WORDS_MAX = 64, LIMIT_S = 300 };
 
 /* ---- running ---- */
 
