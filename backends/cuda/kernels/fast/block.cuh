@@ -7,7 +7,7 @@ namespace fast {
 constexpr int H = FAST_HIDDEN, I = FAST_INTERMEDIATE, HEADS = FAST_HEADS, KV = FAST_KV_HEADS, HD = FAST_HEAD_DIM,
               REP = HEADS / KV, GROUPS = FAST_GROUPS, KROWS = FAST_KERNEL_ROWS, ROWS = FAST_ROWS, RANK = FAST_RANK,
               MAXL = FAST_MOST_LAYERS;
-constexpr int CTAS = FAST_BLOCKS, CLUSTERS = FAST_CLUSTERS;
+constexpr int CTAS = FAST_BLOCKS;
 constexpr int QROWS = FAST_QUERY_ROWS, KVROWS = FAST_KV_ROWS, QKV = FAST_QKV_ROWS, MIX = QROWS;
 constexpr int QUARTERS = FAST_DOWN_QUARTERS, DOWN_CLUSTERS = FAST_DOWN_CLUSTERS;
 constexpr int SPLITS = FAST_SPLITS, ALL_SPLITS = SPLITS + 1, SPLIT_STRIDE = FAST_SPLIT_FLOATS;
@@ -381,7 +381,6 @@ __device__ __forceinline__ void meet(const Block &b, Cta &c) {
 
 // ---- activations ----
 __device__ __forceinline__ float4 ld4(const float *p) { return __ldcg(reinterpret_cast<const float4 *>(p)); }
-__device__ __forceinline__ float4 ldw(const float *p) { return __ldg(reinterpret_cast<const float4 *>(p)); }
 // 1 / rms of each row, from the CTAs' sums of squares, [rows][CTAS].
 __device__ __forceinline__ float inverse_rms(const Block &b, const Cta &c) {
   Shared &s = shared_of();

@@ -66,8 +66,7 @@ enum {
   FAST_DOWN,
   FAST_LAYER_PRODUCTS,
   FAST_HEAD = FAST_LAYER_PRODUCTS,
-  FAST_SELECTOR,
-  FAST_MOST_PRODUCTS = FAST_LAYER_PRODUCTS * FAST_MOST_LAYERS + 2
+  FAST_SELECTOR
 };
 
 /* The ladders of a layer, a pair of f32 a row: rows of qkv, o, gate and up, down. */
