@@ -43,10 +43,16 @@ static void add_against_rows(DflashAgainstOptions *o, DflashArgument *table, int
 }
 
 static DflashStatus check_against(const DflashRunOptions *run, DflashError *error) {
-  if (run->resume || run->junit != NULL || run->shards > 1 || run->allow_missing)
+  if (run->resume || run->junit != NULL || run->shards > 1 || run->allow_missing || run->peers_path != NULL)
     return dflash_error_set(error, DFLASH_INVALID_ARGUMENT,
-                            "--against goes with none of --resume, --junit, --shard, --allow-missing");
+                            "--against goes with none of --resume, --junit, --shard, --allow-missing, --peers");
   return DFLASH_OK;
+}
+
+/* A peer's time is a block's, with its context settled. */
+static DflashStatus check_peers(const DflashRunOptions *run, DflashError *error) {
+  if (run->peers_path == NULL || run->round == 0) return DFLASH_OK;
+  return dflash_error_set(error, DFLASH_INVALID_ARGUMENT, "--peers goes with blocks, not with --round");
 }
 
 int dflash_command_bench(int argc, char **argv) {
@@ -66,8 +72,11 @@ int dflash_command_bench(int argc, char **argv) {
       {"round", "K", "time rounds: truncate, push K context rows, run a block", DFLASH_ARGUMENT_NUMBER,
        &a.options.round, 0},
       {"no-roofline", NULL, "measure neither the roofline nor the library's calls", DFLASH_ARGUMENT_FLAG,
-       &a.options.no_roofline, 0}};
-  int count = 7, operands = 0, helped = 0;
+       &a.options.no_roofline, 0},
+      {"peers", "FILE",
+       "set the time beside the same block in PyTorch, as python3 -m peers measured it (docs/peers.md)",
+       DFLASH_ARGUMENT_TEXT, &a.options.peers_path, 0}};
+  int count = 8, operands = 0, helped = 0;
   add_against_rows(&against, table, &count);
   dflash_run_arguments_rows(&a, table, &count);
   DflashError error = {0};
@@ -77,6 +86,7 @@ int dflash_command_bench(int argc, char **argv) {
   if (status == DFLASH_OK && a.options.round == 0)
     status = dflash_error_set(&error, DFLASH_INVALID_ARGUMENT, "--round: a round pushes at least 1 row");
   if (a.options.round < 0) a.options.round = 0;
+  if (status == DFLASH_OK) status = check_peers(&a.options, &error);
   const bool compares = against.against != NULL || against.option_count > 0;
   if (status == DFLASH_OK && compares) status = check_against(&a.options, &error);
   if (status != DFLASH_OK) return dflash_command_fail(&error);

@@ -1,3 +1,4 @@
-# Records and waivers, which users give to compare-runs and gate.
+# Records, waivers and peers, which users give to compare-runs, gate and bench.
 dflash_fuzz(runs dflash_run)
 dflash_fuzz(waivers dflash_run)
+dflash_fuzz(peers dflash_run)

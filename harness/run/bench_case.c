@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "run/bench_clock.h"
 #include "run/job.h"
+#include "run/peers.h"
 #include "run/reproduce.h"
 
 /* Nothing that fails parity gets a time: the whole chain is judged first, on a sequence that captures. */
@@ -245,6 +246,8 @@ DflashStatus dflash_bench_case(DflashSession *session, int64_t index, DflashErro
   if (status == DFLASH_OK) status = dflash_clock_prove(dflash_clock_ns, &bench->proof, error);
   if (status == DFLASH_OK) status = dflash_case_run_open(&bench->run, session, index, "bench", error);
   if (status == DFLASH_OK && !bench->run.resumed) status = prepare_round(bench, error);
+  if (status == DFLASH_OK && !bench->run.resumed && session->options->peers != NULL)
+    status = dflash_peers_check(session->options->peers, &bench->run, error);
   if (status != DFLASH_OK || bench->run.resumed) goto out;
   DflashError failure = {0};
   dflash_session_progress(session, "parity before timing");

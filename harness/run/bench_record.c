@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "run/bench_case.h"
+#include "run/peers.h"
 #include "store/environment.h"
 
 static cJSON *statistics_object(const DflashBenchCase *bench, int64_t channel, DflashStatistics *out) {
@@ -267,6 +268,8 @@ cJSON *dflash_bench_record(const DflashBenchCase *bench) {
   add_overhead(bench, record, block_ns);
   add_plausibility(bench, record, block_ns);
   add_roofline(bench, record);
+  if (bench->run.session->options->peers != NULL)
+    dflash_peers_add(bench->run.session->options->peers, record, block_ns);
   cJSON *stages = cJSON_AddArrayToObject(record, "stages");
   for (uint32_t i = 0; i < bench->span_count; i++) cJSON_AddItemToArray(stages, stage_object(bench, i));
   add_groups(bench, record, block_ns);

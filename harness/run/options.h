@@ -44,8 +44,10 @@ typedef struct DflashRunOptions {
   double confidence, budget_s;
   int64_t warmup, max_samples;
   int cold;
-  int64_t round;   /* context rows pushed per round; 0: the block alone */
-  int no_roofline; /* neither the roofline nor the library's calls are measured */
+  int64_t round;                   /* context rows pushed per round; 0: the block alone */
+  int no_roofline;                 /* neither the roofline nor the library's calls are measured */
+  const char *peers_path;          /* records of the same block in another library, set beside this one; NULL: none */
+  const struct DflashPeers *peers; /* as dflash_run_bench read them */
 } DflashRunOptions;
 
 /* What else decides what a case's record says, as text: "stage=attn.* layer=0 repeat=3 option:form=f32"; "" for the

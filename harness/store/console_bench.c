@@ -152,6 +152,25 @@ static void print_roofline(const DflashConsole *console, const cJSON *record) {
           show_roofline_share(dflash_field_number(block, "share_matrix"), of_matrix));
 }
 
+/* "1.43 times as fast": the peer's time over this one. A peer that is far from its own floor is no yardstick. */
+static void print_peers(const DflashConsole *console, const cJSON *record) {
+  const cJSON *peer;
+  char time[DFLASH_UNITS_MAX], share[DFLASH_UNITS_MAX], least[DFLASH_UNITS_MAX];
+  cJSON_ArrayForEach(peer, dflash_field(record, "peers")) {
+    dflash_table_text(console->file, false, DFLASH_COLOUR_NONE,
+                      "%*speer %s %s (%s): %s, %s of read; this backend is %.2f times as fast", INDENT, "",
+                      dflash_field_text(peer, "peer"), dflash_field_text(peer, "way"),
+                      dflash_field_text(peer, "library"), dflash_show_time(dflash_field_number(peer, "ns"), time),
+                      dflash_show_share(dflash_field_number(peer, "share_read"), share),
+                      dflash_field_number(peer, "ratio"));
+    if (!dflash_field_true(peer, "counts"))
+      dflash_table_text(console->file, console->coloured, DFLASH_COLOUR_WARNING,
+                        "; the ratio does not count: the peer is below %s of read",
+                        dflash_show_share(dflash_field_number(peer, "least_share"), least));
+    fputc('\n', console->file);
+  }
+}
+
 static void print_end(const DflashConsole *console, const cJSON *record) {
   const cJSON *clock = dflash_field(record, "clock");
   char overhead[DFLASH_UNITS_MAX], sum[DFLASH_UNITS_MAX], step[DFLASH_UNITS_MAX], cost[DFLASH_UNITS_MAX];
@@ -178,4 +197,5 @@ void dflash_console_bench(const DflashConsole *console, const cJSON *record) {
   print_clocks(console, record);
   print_roofline(console, record);
   print_end(console, record);
+  print_peers(console, record);
 }

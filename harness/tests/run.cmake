@@ -16,7 +16,8 @@ endforeach()
 dflash_test(arguments LIBS dflash_run)
 target_sources(test_arguments PRIVATE ${PROJECT_SOURCE_DIR}/harness/cli/arguments.c)
 
-foreach(name cli_usage cli_golden cli_verify cli_resume cli_plugins cli_bench cli_full_disk cli_damage)
+foreach(name cli_usage cli_golden cli_verify cli_resume cli_plugins cli_bench cli_peers cli_full_disk
+        cli_damage)
   dflash_test(${name} LIBS dflash_load LABELS cli TIMEOUT 300)
   target_sources(test_${name} PRIVATE program.c)
   add_dependencies(test_${name} dflash-harness dflash-backend-reference dflash-backend-blas dflash-backend-template ${plugin_targets}

@@ -21,6 +21,8 @@ SAMPLE = {key: NUMBER for key in ("n", "min", "median", "p95", "mad", "low", "hi
 STAGE = {"stage": TEXT, "layer": LAYER, "group": TEXT, "time": SAMPLE, "bytes": NUMBER, "operations": NUMBER,
          "bandwidth": NUMBER, "rate": NUMBER, "share": NUMBER, "bound": TEXT, "path": TEXT, "library_share": NUMBER}
 GROUP = {"group": TEXT, "ns": NUMBER, "share_of_block": NUMBER, "bytes": NUMBER, "bandwidth": NUMBER, "share": NUMBER}
+PEER = {"peer": TEXT, "way": TEXT, "library": TEXT, "ns": NUMBER, "share_read": NUMBER, "least_share": NUMBER, "ratio": NUMBER,
+        "counts": TRUE}
 BLOCK = {"device": SAMPLE, "wall": SAMPLE, "cpu": SAMPLE, "bytes": NUMBER, "operations": NUMBER, "bandwidth": NUMBER,
          "rate": NUMBER, "share_read": NUMBER, "share_matrix": NUMBER, "share_read_beside": NUMBER}
 FIRST = {"stage": TEXT, "layer": NUMBER, "mode": TEXT, "place": TEXT, "pattern": TEXT, "got": NUMBER,
@@ -45,7 +47,7 @@ MEMBERS = {
                         "stopped_by": TEXT, "path": TEXT, "block": BLOCK, "stamped": SAMPLE,
                         "overhead_share": NUMBER, "sum_share": NUMBER, "stages_note": TEXT, "implausible": TEXT,
                         "roofline": {"read_bytes_per_s": NUMBER, "matrix_operations_per_s": NUMBER},
-                        "stages": [STAGE], "groups": [GROUP], "samples": [NUMBER], "state_before": OBJECT,
+                        "stages": [STAGE], "groups": [GROUP], "peers": [PEER], "samples": [NUMBER], "state_before": OBJECT,
                         "state_after": OBJECT, "environment": OBJECT},
     "bad_input": {"file": TEXT, "message": TEXT, "outcome": TEXT},
     "draw": {"outcome": TEXT, "message": TEXT, "verdicts": NUMBER, "passed": NUMBER, "failed": NUMBER,

@@ -128,6 +128,19 @@ def group_table(cases, name):
     return table(columns, list(_share_rows(cases)), f"{name}: groups of stages", tools=False)
 
 
+def _peer(case, peer):
+    doubt = "" if peer.get("counts") else f"; the ratio does not count: the peer is below {text.share(peer.get('least_share'))} of read"
+    return el("li", el("b", case.port.label), f" is {text.digits(peer.get('ratio'), 3)} times as fast as the peer "
+              f"{peer.get('peer', '?')} {peer.get('way', '?')} ({peer.get('library', '?')}), which takes {text.time(peer.get('ns'))}, "
+              f"{text.share(peer.get('share_read'))} of read{doubt}")
+
+
+def peers(cases):
+    """The same block in another library, where bench was given its times."""
+    found = [_peer(case, peer) for case in cases for peer in case.bench.get("peers", [])]
+    return [el("h4", "Beside other libraries"), el("ul", found, class_="peers")] if found else None
+
+
 def _fastest(cases):
     return "; ".join(f"{case.port.label} {text.time(case.bench['block']['device']['median'])}" for case in cases)
 
@@ -139,7 +152,7 @@ def golden_part(key, cases, opened):
     switch = el("p", "by ", [el("button", word, type="button", data_show=word, aria_pressed=str(word == "groups").lower())
                              for word in ("groups", "stages")], class_="js switch") if by_group and by_stage else None
     return el("details", el("summary", el("h3", name), el("span", _fastest(cases), class_="soft")), el("h4", "Time beside the roofline"), key_of(cases), switch, by_group,
-              by_stage, el("h4", "Where the block's time goes"), [stack(case) for case in cases],
+              by_stage, el("h4", "Where the block's time goes"), [stack(case) for case in cases], peers(cases),
               el("details", el("summary", "the numbers"), group_table(cases, name)), class_="golden",
               open=opened)
 

@@ -293,6 +293,16 @@ class Verdicts(Scratch):
         another = self.read(case("mismatch", settings="backend_file=2"), bench(), case(**build))
         self.assertEqual(len(another.timed), 1)
 
+    def test_ratios_to_peers(self):
+        peer = {"peer": "bf16", "way": "compiled", "library": "L <1>", "ns": 7e6, "share_read": 0.6, "least_share": 0.58, "ratio": 1.4,
+                "counts": True}
+        shown = page.page(self.read(bench(peers=[peer, peer | {"way": "graph", "share_read": 0.4, "counts": False}]), case()), "t", [])
+        self.assertIn("is 1.40 times as fast as the peer bf16 compiled (L &lt;1&gt;), which takes 7.000 ms, 60.0% of read</li>", shown)
+        self.assertIn("40.0% of read; the ratio does not count: the peer is below 58.0% of read</li>", shown)
+        self.assertNotIn("the peer", page.page(self.read(bench(), case()), "t", []))
+        page.page(self.read(bench(peers=[{}, {"ratio": "nan", "ns": "inf", "peer": records.SCRIPT}]), case()), "t", [])
+        self.refused(2, "r.jsonl|'peers[0].ratio' is not a number", self.file(bench(peers=[{"ratio": "x"}])))
+
     def test_a_broken_last_line_is_left_out_and_told(self):
         found = self.read(case(), case("mismatch")[:-20])
         self.assertEqual([c.outcome for c in found.cases], ["pass"])

@@ -1,0 +1,1 @@
+"""The same block in PyTorch, timed on the same device: what a backend's time is a ratio to (docs/peers.md)."""
