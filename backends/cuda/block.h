@@ -31,7 +31,7 @@ typedef struct CudaBlock {
 
   /* fast path: q, k, v [8][rows of all]; attention [kv_heads][splits + 1][..]; parts of mlp.down [4][8][hidden]; sums
    * of squares */
-  CudaAddress fast_qkv, fast_parts, fast_down, fast_sums;
+  CudaAddress fast_qkv, fast_kernel, fast_parts, fast_down, fast_sums;
 
   /* activations as profiles i8 and f16 take them; [rows] of the widest product */
   CudaAddress words, steps, halves, exponents;

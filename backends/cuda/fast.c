@@ -80,7 +80,8 @@ static bool memory_fits(const DflashModelDesc *desc, const CudaTraits *traits, c
 bool cuda_fast_fits(const DflashModelDesc *desc, const CudaOptions *options, const CudaTraits *traits, char *why,
                     size_t size) {
   if (options->path == CUDA_PATH_PLAIN) return decline(why, size, "path is plain");
-  if (desc->profile != DFLASH_PROFILE_EXACT) return decline(why, size, "it is for profile exact");
+  if (desc->profile != DFLASH_PROFILE_EXACT && desc->profile != DFLASH_PROFILE_F16)
+    return decline(why, size, "it is for profiles exact and f16");
   if (!geometry_fits(desc->geometry, why, size)) return false;
   if (desc->weights && !storages_fit(desc, why, size)) return false;
   return device_fits(traits, why, size) && memory_fits(desc, traits, why, size);
@@ -89,22 +90,19 @@ bool cuda_fast_fits(const DflashModelDesc *desc, const CudaOptions *options, con
 /* ---- sizes ---- */
 
 uint64_t cuda_fast_row_bytes(int product) {
-  const uint64_t parts = product == FAST_DOWN ? FAST_DOWN_QUARTERS : 1;
-  uint64_t bytes = 0;
-  for (int warp = 0; warp < FAST_WARPS; warp++)
-    bytes += (uint64_t)(fast_item_bytes(product, warp) * fast_items_a_tile(product));
-  return 2 * parts * bytes / FAST_TILE + (fast_is_q8(product) ? 0 : 8);
+  const uint64_t parts = product == FAST_DOWN ? FAST_DOWN_QUARTERS : fast_is_kernel(product) ? FAST_KERNEL_HALVES : 1;
+  return 2 * parts * (uint64_t)fast_unit_bytes(product) / FAST_UNIT;
 }
 
 uint64_t cuda_fast_bytes(const DflashGeometry *g) {
   const int layers = (int)g->layers;
   uint64_t stream = 0, total = 0;
   int layer, product;
-  for (int warp = 0; warp < FAST_BLOCKS * FAST_WARPS; warp++)
+  for (int block = 0; block < FAST_BLOCKS; block++)
     for (int i = 0; (product = fast_product(i, layers, &layer)) >= 0; i++)
-      stream += fast_warp_bytes(product, (int)g->vocab, warp / FAST_WARPS, warp % FAST_WARPS);
+      stream += fast_block_bytes(product, (int)g->vocab, block);
   (void)cuda_place(&total, stream);
   (void)cuda_place(&total, (uint64_t)cuda_fast_table_words(layers) * sizeof(uint64_t));
-  (void)cuda_place(&total, (uint64_t)layers * FAST_LAYER_LADDERS * 8);
+  (void)cuda_place(&total, cuda_fast_vector_bytes(layers));
   return total;
 }

@@ -10,7 +10,7 @@ struct CudaOptions;
 typedef struct CudaFast {
   CUfunction kernel;                  /* NULL: the model takes the plain path */
   CudaBuffer memory;                  /* the weights once more, as the kernel reads them */
-  CudaAddress stream, first, ladders; /* parts of it, see FastBlock */
+  CudaAddress stream, first, vectors; /* parts of it, see FastBlock */
   int32_t head_rows;
   char why[96]; /* the plain path is taken */
 } CudaFast;
@@ -23,8 +23,10 @@ uint64_t cuda_fast_bytes(const DflashGeometry *geometry);
 /* Bytes of the stream that hold one row of a product's matrix. */
 uint64_t cuda_fast_row_bytes(int product);
 
-/* fast_open.c: words of a table of where each warp's part of each product begins */
+/* fast_open.c: words of a table of where each part of each product begins */
 int64_t cuda_fast_table_words(int layers);
+/* Bytes of the vectors of all products. */
+uint64_t cuda_fast_vector_bytes(int layers);
 /* Packs the weights that lie on the device where everything fits. path=fast that does not is declined. */
 DflashStatus cuda_fast_open(DflashModel *model, const DflashModelDesc *desc, DflashError *error);
 

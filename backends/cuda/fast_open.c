@@ -6,19 +6,20 @@
 #include "base/memory.h"
 #include "model.h"
 
-enum { WARPS = FAST_BLOCKS * FAST_WARPS };
+uint64_t cuda_fast_vector_bytes(int layers) {
+  return (FAST_LAYER_PRODUCTS * (uint64_t)layers + 2) * FAST_VECTORS_BYTES;
+}
+int64_t cuda_fast_table_words(int layers) { return (FAST_LAYER_PRODUCTS * (int64_t)layers + 3) * FAST_BLOCKS; }
 
-int64_t cuda_fast_table_words(int layers) { return (FAST_LAYER_PRODUCTS * (int64_t)layers + 3) * WARPS; }
-
-/* Row 0: where each warp's stream begins; row 1 + i: where its part of product i does. Returns the stream's bytes. */
+/* Row 0: where each block's stream begins; row 1 + i: where its part of product i does. Returns the stream's bytes. */
 static uint64_t fill_table(int layers, int head_rows, uint64_t *table) {
   uint64_t total = 0;
   int layer, product;
-  for (int warp = 0; warp < WARPS; warp++) {
-    table[warp] = total;
+  for (int block = 0; block < FAST_BLOCKS; block++) {
+    table[block] = total;
     for (int i = 0; (product = fast_product(i, layers, &layer)) >= 0; i++) {
-      table[(1 + i) * WARPS + warp] = total;
-      total += fast_warp_bytes(product, head_rows, warp / FAST_WARPS, warp % FAST_WARPS);
+      table[(1 + i) * FAST_BLOCKS + block] = total;
+      total += fast_block_bytes(product, head_rows, block);
     }
   }
   return total;
@@ -55,12 +56,12 @@ static FastPackArgs layer_arguments(const CudaLayer *l, int product) {
   }
 }
 
-static FastPackArgs arguments_of(const DflashModel *m, int product, int layer) {
+static FastPackArgs arguments_of(const DflashModel *m, int i, int product, int layer) {
   const CudaMatrix *last = product == FAST_HEAD ? &m->head : &m->selector;
   FastPackArgs a = {.matrices = {*last}, .vectors = {m->norm, last->columns}};
   if (layer < m->geometry.layers) a = layer_arguments(&m->layers[layer], product);
   a.stream = m->fast.stream;
-  a.ladders = m->fast.ladders + (uint64_t)layer * FAST_LAYER_LADDERS * 8;
+  a.vectors_to = m->fast.vectors + (uint64_t)i * FAST_VECTORS_BYTES;
   a.product = product;
   a.head_rows = m->fast.head_rows;
   return a;
@@ -71,11 +72,11 @@ static DflashStatus pack(DflashModel *m, CUfunction function, DflashError *error
   DflashStatus status = DFLASH_OK;
   int layer, product;
   for (int i = 0; !status && (product = fast_product(i, (int)m->geometry.layers, &layer)) >= 0; i++) {
-    FastPackArgs a = arguments_of(m, product, layer);
+    FastPackArgs a = arguments_of(m, i, product, layer);
     void *list[] = {&a};
-    a.first = m->fast.first + (uint64_t)(1 + i) * WARPS * sizeof(uint64_t);
-    status = CUDA_CALL(device, "packing weights", error, launch, function, FAST_BLOCKS, FAST_WARPS, 1, CUDA_THREADS, 1,
-                       1, 0, device->stream, list, NULL);
+    a.first = m->fast.first + (uint64_t)(1 + i) * FAST_BLOCKS * sizeof(uint64_t);
+    status = CUDA_CALL(device, "packing weights", error, launch, function, FAST_BLOCKS, FAST_PACK_SHARES, 1,
+                       CUDA_THREADS, 1, 1, 0, device->stream, list, NULL);
   }
   return status ? status : cuda_wait(device, "packing weights", error);
 }
@@ -92,7 +93,7 @@ static DflashStatus open_memory(DflashModel *m, DflashError *error) {
       cuda_buffer_open(&m->device, cuda_fast_bytes(&m->geometry), "packed weights", &fast->memory, error);
   fast->stream = fast->memory.at + cuda_place(&total, stream);
   fast->first = fast->memory.at + cuda_place(&total, words * sizeof *table);
-  fast->ladders = fast->memory.at + cuda_place(&total, (uint64_t)layers * FAST_LAYER_LADDERS * 8);
+  fast->vectors = fast->memory.at + cuda_place(&total, cuda_fast_vector_bytes(layers));
   if (!status) status = upload_table(&m->device, fast->first, table, words * sizeof *table, error);
   free(table);
   return status;
@@ -118,7 +119,8 @@ static bool clusters_fit(DflashModel *m, CUfunction function) {
 }
 
 static DflashStatus find(DflashModel *m, CUfunction *kernel, CUfunction *packer, DflashError *error) {
-  DflashStatus status = cuda_device_function(&m->device, "dflash_block", kernel, error);
+  DflashStatus status = cuda_device_function(
+      &m->device, m->profile == DFLASH_PROFILE_F16 ? "dflash_block_f16" : "dflash_block", kernel, error);
   if (!status) status = cuda_device_function(&m->device, "dflash_fast_pack", packer, error);
   if (status || (*kernel && *packer)) return status;
   *kernel = NULL;

@@ -39,11 +39,11 @@ static void add_span(CudaRun *run, int32_t stage, int64_t layer, uint32_t stamps
 }
 
 /* The preparation counts to the first layer; the last stamp ends what is left, which ends with the next span, too. */
-static void add_spans(CudaRun *run, bool whole) {
+static void add_spans(CudaRun *run) {
   for (int64_t layer = 0; layer < run->model->geometry.layers; layer++)
     for (size_t i = 0; i < sizeof spans / sizeof *spans; i++)
       add_span(run, spans[i].stage, layer, spans[i].pieces + (layer == 0 && i == 0));
-  add_span(run, whole ? DFLASH_STAGE_HEAD_LOGITS : DFLASH_STAGE_SELECTOR_HIDDEN, 0, 2);
+  add_span(run, DFLASH_STAGE_HEAD_LOGITS, 0, 2);
 }
 
 /* ---- arguments ---- */
@@ -56,8 +56,6 @@ static void set_layer(const CudaRun *run, int64_t l, FastBlock *f) {
                             .base_a = w->attn_base,
                             .base_m = w->mlp_base,
                             .rope = dflash_geometry_rotary(&run->model->geometry, l)};
-  f->d[2 * l] = cuda_block_stage(b, DFLASH_STAGE_ATTN_KERNEL, l);
-  f->d[2 * l + 1] = cuda_block_stage(b, DFLASH_STAGE_MLP_KERNEL, l);
   f->qkv[l] = b->fast_qkv;
   f->mix[l] = cuda_block_stage(b, DFLASH_STAGE_ATTN_MIX, l);
   f->act[l] = cuda_block_stage(b, DFLASH_STAGE_MLP_ACT, l);
@@ -67,6 +65,8 @@ static void set_layer(const CudaRun *run, int64_t l, FastBlock *f) {
 
 /* Stages that the kernel itself has no use for. */
 static void set_captured(const CudaBlock *b, int64_t l, FastBlock *f) {
+  f->d_out[2 * l] = cuda_block_stage(b, DFLASH_STAGE_ATTN_KERNEL, l);
+  f->d_out[2 * l + 1] = cuda_block_stage(b, DFLASH_STAGE_MLP_KERNEL, l);
   f->norm_out[2 * l] = cuda_block_stage(b, DFLASH_STAGE_ATTN_NORM, l);
   f->norm_out[2 * l + 1] = cuda_block_stage(b, DFLASH_STAGE_MLP_NORM, l);
   f->conv_out[2 * l] = cuda_block_stage(b, DFLASH_STAGE_ATTN_CONV_IN, l);
@@ -82,21 +82,21 @@ static void set_captured(const CudaBlock *b, int64_t l, FastBlock *f) {
   f->down_out[l] = cuda_block_stage(b, DFLASH_STAGE_MLP_DOWN, l);
 }
 
-static void set_sizes(const CudaRun *run, bool whole, FastBlock *f) {
+static void set_sizes(const CudaRun *run, FastBlock *f) {
   const DflashModel *m = run->model;
   f->layers = (int32_t)m->geometry.layers;
   f->rows = (int32_t)run->rows;
   f->n_draft = (int32_t)run->n_draft;
-  f->head_rows = whole ? m->fast.head_rows : 0;
+  f->head_rows = (int32_t)run->head_width;
   f->eps = (float)m->geometry.eps;
   f->scale = (float)(1 / sqrt((double)m->geometry.head_dim));
   f->stream = m->fast.stream;
   f->stream_first = m->fast.first;
-  f->ladders = m->fast.ladders;
+  f->vectors = m->fast.vectors;
   f->inv_freq = m->inv_freq;
 }
 
-static void set_block(const CudaRun *run, bool whole, FastBlock *f) {
+static void set_block(const CudaRun *run, FastBlock *f) {
   const CudaBlock *b = run->block;
   const int64_t layers = run->model->geometry.layers;
   f->position = b->inputs + offsetof(CudaInputs, position);
@@ -104,31 +104,29 @@ static void set_block(const CudaRun *run, bool whole, FastBlock *f) {
   f->visible = b->visible;
   f->stamps = run->stamped ? b->stamps : 0;
   f->h[0] = b->h;
+  f->d = b->fast_kernel;
   f->part = b->fast_parts;
   f->down = b->fast_down;
   f->sums = b->fast_sums;
   f->logits = b->stages[DFLASH_STAGE_HEAD_LOGITS];
   f->hidden = b->stages[DFLASH_STAGE_SELECTOR_HIDDEN];
-  if (b->capture || !whole) f->norm_out[2 * layers] = b->stages[DFLASH_STAGE_FINAL_NORM];
+  if (b->capture) f->norm_out[2 * layers] = b->stages[DFLASH_STAGE_FINAL_NORM];
   for (int64_t l = 0; l < layers; l++) {
     set_layer(run, l, f);
     if (b->capture) set_captured(b, l, f);
   }
 }
 
-/* A shortlist's logits are the plain kernel's: the stream has the tiles of the whole head. */
 void cuda_fast_run(CudaRun *run) {
   CudaDevice *device = &run->model->device;
-  const bool whole = run->head_width == run->model->fast.head_rows;
   FastBlock f = {0};
   void *list[] = {&f};
-  set_sizes(run, whole, &f);
-  set_block(run, whole, &f);
-  add_spans(run, whole);
+  set_sizes(run, &f);
+  set_block(run, &f);
+  add_spans(run);
   if (!run->status)
     run->status = CUDA_CALL(device, "the fast kernel", run->error, launch, run->model->fast.kernel, FAST_BLOCKS, 1, 1,
                             FAST_THREADS, 1, 1, FAST_SHARED_BYTES, device->stream, list, NULL);
   run->prepared = 0;
-  if (!whole) cuda_run_stage(run, DFLASH_STAGE_HEAD_LOGITS, 0);
   cuda_run_stage(run, DFLASH_STAGE_SELECT, 0);
 }

@@ -112,12 +112,12 @@ static int fast_product_of(int32_t stage) {
   }
 }
 
-static void name_fast(int32_t stage, const CudaMatrix *m, char *path, size_t size) {
+static void name_fast(const DflashModel *model, int32_t stage, const CudaMatrix *m, char *path, size_t size) {
   const char *text = stage == DFLASH_STAGE_ATTN_MIX ? "fast: context in 16 parts, three bf16 parts, f32 sums"
                                                     : "fast: f32, in the one kernel";
   if (m)
-    snprintf(path, size, "fast: %s stream, activations in three f16 parts, f32 sums%s", cuda_storage_name(m->storage),
-             stage == DFLASH_STAGE_HEAD_LOGITS ? "; a shortlist: plain" : "");
+    snprintf(path, size, "fast: %s stream, activations in %s, f32 sums", cuda_storage_name(m->storage),
+             model->profile == DFLASH_PROFILE_F16 ? "f16" : "three f16 parts");
   else
     snprintf(path, size, "%s", text);
 }
@@ -128,7 +128,7 @@ static void describe_fast(const DflashModel *model, int32_t stage, int64_t layer
   out->dispatch = (int32_t)(cuda_fast_span(stage) + layer * DFLASH_STAGE_COUNT);
   out->weight_bytes =
       m ? (uint64_t)m->rows * cuda_fast_row_bytes(fast_product_of(stage)) : small_bytes(model, stage, rows);
-  name_fast(stage, m, out->path, sizeof out->path);
+  name_fast(model, stage, m, out->path, sizeof out->path);
 }
 
 static void describe_plain(const DflashModel *model, int32_t stage, int64_t layer, int64_t rows, DflashStageInfo *out) {

@@ -104,6 +104,7 @@ static void place_stages(const DflashSequence *s, CudaBlock *block, uint64_t *to
 static void place_fast(const DflashModel *model, CudaBlock *block, uint64_t *total) {
   const uint64_t floats = model->fast.kernel ? sizeof(float) : 0;
   block->fast_qkv = cuda_place(total, (uint64_t)FAST_ROWS * FAST_QKV_ROWS * floats);
+  block->fast_kernel = cuda_place(total, (uint64_t)FAST_KERNEL_HALVES * FAST_ROWS * FAST_KERNEL_ROWS * floats);
   block->fast_parts = cuda_place(total, (uint64_t)FAST_KV_HEADS * (FAST_SPLITS + 1) * FAST_SPLIT_FLOATS * floats);
   block->fast_down = cuda_place(total, (uint64_t)FAST_DOWN_QUARTERS * FAST_ROWS * FAST_HIDDEN * floats);
   block->fast_sums = cuda_place(total, (uint64_t)FAST_ROWS * FAST_BLOCKS * floats);
@@ -140,11 +141,11 @@ static uint64_t lay_out(const DflashSequence *s, CudaBlock *block, uint64_t *inp
 }
 
 static void move(CudaBlock *block, CudaAddress base) {
-  CudaAddress *const places[] = {&block->inputs,    &block->visible,   &block->h,          &block->table,
-                                 &block->sums,      &block->mixes,     &block->fast_qkv,   &block->fast_parts,
-                                 &block->fast_down, &block->fast_sums, &block->words,      &block->steps,
-                                 &block->halves,    &block->exponents, &block->entries[0], &block->entries[1],
-                                 &block->pairs,     &block->result,    &block->stamps};
+  CudaAddress *const places[] = {&block->inputs,     &block->visible,   &block->h,         &block->table,
+                                 &block->sums,       &block->mixes,     &block->fast_qkv,  &block->fast_kernel,
+                                 &block->fast_parts, &block->fast_down, &block->fast_sums, &block->words,
+                                 &block->steps,      &block->halves,    &block->exponents, &block->entries[0],
+                                 &block->entries[1], &block->pairs,     &block->result,    &block->stamps};
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) *places[i] += base;
   for (int32_t stage = DFLASH_STAGE_ATTN_NORM; stage < DFLASH_STAGE_SELECT; stage++) block->stages[stage] += base;
 }

@@ -1,5 +1,5 @@
-/* Weights as the fast kernel's stream has them: each item is read as the kernel reads it, and gives the matrix's values
- * back. The stored matrices are drawn, of the published sizes. */
+/* Weights as the fast kernel's stream has them: each unit is unpacked as the kernel reads it, and gives the matrix's
+ * values back, each once. The stored matrices are drawn, of the published sizes. */
 #include <csetjmp>
 #include <cstdarg>
 #include <cstddef>
@@ -12,6 +12,7 @@ extern "C" {
 }
 
 #include "../kernels/fast/pack.cuh"
+#include "fast_unit.h"
 
 typedef std::vector<unsigned char> Bytes;
 
@@ -72,104 +73,92 @@ static const CudaMatrix &stored_row(const FastPackArgs &a, int row, int &from) {
   from = row;
   if (a.product == FAST_QKV)
     while (from >= a.matrices[i].rows) from -= (int)a.matrices[i++].rows;
-  if (a.product == FAST_GATE_UP) i = row / 16 % 2, from = row / 32 * 16 + row % 16;
+  if (a.product == FAST_GATE_UP) i = row / 32 % 2, from = row / 64 * 32 + row % 32;
   return a.matrices[i];
 }
 
-/* ---- an item, as the kernel's fragments take it ---- */
+/* ---- against what is stored ---- */
 
-static uint32_t word_at(const unsigned char *p) {
-  uint32_t word;
-  memcpy(&word, p, 4);
-  return word;
-}
-/* Register r of a fragment holds row g + 8 (r & 1) and two of a lane's four columns, those from 2 (r >> 1) on. */
-static void check_q4(const FastPackArgs &a, const unsigned char *item, int tile, int first, int groups) {
-  for (int lane = 0; lane < 32; lane++)
-    for (int k = 0; k < 2 * groups; k++) {
-      const bool single = groups % 2 && k >= 2 * groups - 2;
-      const unsigned char *p =
-          single ? item + groups / 2 * 512 + lane * 8 + k % 2 * 4 : item + k / 4 * 512 + lane * 16 + k % 4 * 4;
-      for (int r = 0; r < 4; r++)
-        for (int half = 0; half < 2; half++) {
-          int row;
-          const CudaMatrix &m = stored_row(a, tile * 16 + lane / 4 + 8 * (r & 1), row);
-          const int col = first + k * 16 + lane % 4 * 4 + 2 * (r >> 1) + half;
-          assert_int_equal(word_at(p) >> (4 * r + 16 * half) & 15, stored_nibble(m, row, col));
-        }
-    }
-  for (int r = 0; r < 16; r++)
-    for (int group = 0; group < groups; group++) {
-      int row;
-      const CudaMatrix &m = stored_row(a, tile * 16 + r, row);
-      const uint32_t word = word_at(item + groups * 256 + r % 8 * 16 + group / 5 * 8 + r / 8 * 4);
-      const uint32_t offset = (group % 5 == 4 ? word << 5 : word >> 5 * (group % 5)) & 0x7c0;
-      assert_int_equal(offset / 64, stored_code(m, row, first / 32 + group));
-    }
-}
-static void check_q8(const FastPackArgs &a, const unsigned char *item, int tile, int first) {
-  for (int lane = 0; lane < 32; lane++)
-    for (int k = 0; k < 10; k++)
-      for (int byte = 0; byte < 8; byte++) { /* of two words: bytes 0 and 2 are row g, 1 and 3 row g + 8 */
-        const int row = tile * 16 + lane / 4 + 8 * (byte & 1), col = first + k * 16 + lane % 4 * 4 + byte / 2;
-        const int got = item[k / 2 * 512 + lane * 16 + k % 2 * 8 + byte] - 128;
-        assert_int_equal(got, row < a.matrices[0].rows ? stored_int8(a.matrices[0], row, col) : 0);
-      }
-  for (int r = 0; r < 16; r++) {
-    const int row = tile * 16 + r;
-    const float scale = row < a.matrices[0].rows ? decode_f16(at<uint16_t>(a.matrices[0].scales)[row]) : 0.0f;
-    assert_memory_equal(item + FAST_Q8_BYTES + 4 * r, &scale, 4);
+/* int8 plus 128; rows past the last are zero. */
+static void check_row_q8(const FastPackArgs &a, const FastUnit &u, int row, int r, int first,
+                         const unsigned char *scales) {
+  const CudaMatrix &m = a.matrices[0];
+  const float scale = row < m.rows ? decode_f16(at<uint16_t>(m.scales)[row]) : 0.0f;
+  assert_memory_equal(scales + 4 * r, &scale, 4);
+  for (int col = 0; col < u.cols; col++) {
+    const int expected = row < m.rows ? stored_int8(m, row, first + col) + 128 : 128;
+    if (u.weights[(size_t)r * u.cols + col] != expected) fail_msg("row %d, column %d", row, first + col);
   }
 }
-
-static void check_tile(const FastPackArgs &a, int block, int warp, int tile, const unsigned char *items) {
-  const int base = fast_first_column(a.product, block);
-  if (!fast_is_q8(a.product)) {
-    check_q4(a, items, tile, base + fast_first_group(a.product, warp) * 32, fast_groups(a.product, warp));
-    return;
-  }
-  check_q8(a, items, tile, base + warp * FAST_SLICE);
-  check_q8(a, items + fast_item_bytes(a.product, warp), tile, base + warp * FAST_SLICE + 160);
+static void check_row_q4(const FastPackArgs &a, const FastUnit &u, int row, int r, int first,
+                         const unsigned char *ladders) {
+  int from;
+  const CudaMatrix &m = stored_row(a, row, from);
+  assert_memory_equal(ladders + 8 * r, at<float>(m.scales) + 2 * from, 8);
+  for (int col = 0; col < u.cols; col++)
+    if (u.weights[(size_t)r * u.cols + col] != stored_nibble(m, from, first + col))
+      fail_msg("row %d, column %d", row, first + col);
+  for (int group = 0; group < u.cols / 32; group++)
+    assert_int_equal(u.codes[(size_t)r * u.cols / 32 + group], stored_code(m, from, first / 32 + group));
+}
+static const unsigned char *check_unit(const FastPackArgs &a, int block, int unit, const unsigned char *p) {
+  const int first = fast_first_column(a.product, block);
+  FastUnit u(fast_block_columns(a.product));
+  const unsigned char *end = u.unpack(a.product, p);
+  for (int r = 0; r < 64; r++) (fast_is_q8(a.product) ? check_row_q8 : check_row_q4)(a, u, unit * 64 + r, r, first, p);
+  return end;
 }
 
-/* A warp's whole part of a product, which is written exactly. */
-static void check_warp(FastPackArgs a, int block, int warp) {
-  const FastRange tiles = fast_tiles(a.product, a.head_rows, block / 2);
-  const size_t bytes = fast_warp_bytes(a.product, a.head_rows, block, warp);
-  std::vector<uint64_t> first(FAST_BLOCKS * FAST_WARPS, 1u << 30);
-  std::vector<float> ladders(2 * (size_t)FAST_LAYER_LADDERS, -1.0f);
-  Bytes stream(bytes + 32, 0x5a);
-  first[(size_t)(block * FAST_WARPS + warp)] = 16;
+/* ---- a product ---- */
+
+enum { GUARD = 16, BLANK = 0x5a };
+
+static void check_guard(const unsigned char *p) {
+  for (int i = 0; i < GUARD; i++) assert_int_equal(p[i], BLANK);
+}
+/* A block's part of a product, a guard before and behind. */
+static Bytes pack_block(FastPackArgs a, int block) {
+  const std::vector<uint64_t> first(FAST_BLOCKS, GUARD);
+  Bytes stream(fast_block_bytes(a.product, a.head_rows, block) + 2 * GUARD, BLANK);
   a.stream = address(stream), a.first = reinterpret_cast<CudaAddress>(first.data());
-  a.ladders = reinterpret_cast<CudaAddress>(ladders.data());
-  for (int thread = 0; thread < CUDA_THREADS; thread++) fast_pack::pack(a, block, warp, thread);
-  for (size_t i = 0; i < 16; i++) assert_int_equal(stream[i] + stream[16 + bytes + i], 2 * 0x5a);
-  const unsigned char *p = &stream[16];
-  for (int v = 0; v < fast_vectors(a.product); v++)
-    for (int i = 0; i < FAST_SLICE; i++, p += 4) {
-      const int col = fast_first_column(a.product, block) + warp * FAST_SLICE + i;
-      const bool field = v == 1 && fast_is_q8(a.product);
-      const float x = field ? decode_f16(at<uint16_t>(a.vectors[v])[col]) : at<float>(a.vectors[v])[col];
-      assert_memory_equal(p, &x, 4);
-    }
-  const int step = fast_item_bytes(a.product, warp) * fast_items_a_tile(a.product);
-  for (int tile = tiles.from; tile < tiles.to; tile++, p += step) {
-    check_tile(a, block, warp, tile, p);
-    for (int r = 0; r < 16 && !fast_is_q8(a.product) && warp == 0 && block % 2 == 0; r++) {
-      int row;
-      const CudaMatrix &m = stored_row(a, tile * 16 + r, row);
-      assert_memory_equal(&ladders[2 * (size_t)(fast_first_ladder(a.product) + tile * 16 + r)],
-                          at<float>(m.scales) + 2 * row, 8);
-    }
-  }
-  assert_ptr_equal(p, &stream[16] + bytes);
+  for (int share = 0; share < FAST_PACK_SHARES; share++)
+    for (int thread = 0; thread < CUDA_THREADS; thread++) fast_pack::pack(a, block, share, thread);
+  return stream;
+}
+static void check_block(const FastPackArgs &a, int block) {
+  const FastShare share = fast_share(a.product, a.head_rows, block / 2);
+  const Bytes stream = pack_block(a, block);
+  const unsigned char *p = &stream[GUARD];
+  check_guard(&stream[0]);
+  for (int i = 0; i < share.count; i++) p = check_unit(a, block, share.first + i * share.step, p);
+  assert_ptr_equal(p, &stream[stream.size() - GUARD]);
+  check_guard(p);
 }
 
-/* The first, the last and some other warps. */
-static void check_product(const FastPackArgs &a) {
-  static const int blocks[] = {0, 1, 31, 66, 127, 128, 131};
-  for (int block : blocks)
-    for (int warp = 0; warp < FAST_WARPS; warp += block == 66 ? 1 : 7) check_warp(a, block, warp);
+/* Those of a block and warpgroup: the first two, and behind those of all warpgroups the third. */
+static void check_vectors(const FastPackArgs &a, int block, const unsigned char *from) {
+  const int cols = fast_block_columns(a.product), width = cols / 4, first = fast_first_column(a.product, block);
+  for (int v = 0; v < fast_vectors(a.product); v++)
+    for (int col = 0; col < cols; col++) {
+      const bool field = v == 1 && fast_is_q8(a.product);
+      const float x =
+          field ? decode_f16(at<uint16_t>(a.vectors[v])[first + col]) : at<float>(a.vectors[v])[first + col];
+      const int i = v < 2 ? (col / width * 2 + v) * width + col % width : 2 * cols + col;
+      assert_memory_equal(from + 4 * i, &x, 4);
+    }
+}
+
+/* All blocks of threads. The vectors are there once for all clusters that have the same columns. */
+static void check_product(FastPackArgs a) {
+  const int bytes = fast_vectors(a.product) * FAST_HIDDEN * 4;
+  Bytes vectors(GUARD + FAST_VECTORS_BYTES + GUARD, BLANK);
+  a.vectors_to = address(vectors) + GUARD;
+  for (int block = 0; block < FAST_BLOCKS; block++) check_block(a, block);
+  for (int block = 0; block < FAST_BLOCKS; block++)
+    if (fast_share(a.product, a.head_rows, block / 2).count > 0)
+      check_vectors(a, block, &vectors[GUARD] + fast_vectors_at(0, a.product, block));
+  check_guard(&vectors[0]);
+  for (size_t i = (size_t)(GUARD + bytes); i < vectors.size(); i++) assert_int_equal(vectors[i], BLANK);
 }
 
 static void test_attention(void **state) {
@@ -199,10 +188,11 @@ static void test_mlp(void **state) {
   check_product(a);
 }
 
-/* A head whose rows are no whole tiles, and the selector, which has fewer tiles than there are clusters. */
+/* A head whose rows are no whole units, of which some clusters have two; and the selector, which has fewer units than
+ * there are clusters. */
 static void test_last(void **state) {
   (void)state;
-  const int rows = 3001;
+  const int rows = 4300;
   const Matrix head = q8(rows, FAST_HIDDEN), selector = q8(FAST_RANK, FAST_HIDDEN);
   const Bytes norm = drawn(4 * FAST_HIDDEN);
   FastPackArgs a = {{head.m}, {address(norm), head.m.columns}, 0, 0, 0, FAST_HEAD, rows};
@@ -211,41 +201,25 @@ static void test_last(void **state) {
   check_product(a);
 }
 
-/* ---- the layout: every weight lies in one item ---- */
-
-static void test_cover(void **state) {
+/* A shortlist is the head's first rows: its units are the first of each block's part of the whole head. */
+static void test_shortlist(void **state) {
   (void)state;
-  static const int cols[] = {FAST_HIDDEN, FAST_HIDDEN,       FAST_QUERY_ROWS, FAST_HIDDEN,
-                             FAST_HIDDEN, FAST_INTERMEDIATE, FAST_HIDDEN,     FAST_HIDDEN};
-  for (int product = 0; product <= FAST_SELECTOR; product++) {
-    const int count = fast_tile_count(product, 3001), groups = cols[product] / 32;
-    std::vector<int> seen((size_t)count * groups);
-    for (int block = 0; block < FAST_BLOCKS; block++)
-      for (int warp = 0; warp < FAST_WARPS; warp++) {
-        const FastRange tiles = fast_tiles(product, 3001, block / 2);
-        const int first = fast_first_column(product, block) / 32 + fast_first_group(product, warp);
-        for (int tile = tiles.from; tile < tiles.to; tile++)
-          for (int g = 0; g < fast_groups(product, warp); g++) seen[(size_t)tile * groups + first + g]++;
-      }
-    for (int n : seen) assert_int_equal(n, 1);
+  const int rows = 4300, shortlist = 1000;
+  const Matrix head = q8(rows, FAST_HIDDEN);
+  const Bytes norm = drawn(4 * FAST_HIDDEN), vectors(FAST_VECTORS_BYTES);
+  FastPackArgs a = {{head.m}, {address(norm), head.m.columns}, 0, address(vectors), 0, FAST_HEAD, rows};
+  for (int block = 0; block < FAST_BLOCKS; block++) {
+    const FastShare share = fast_share(FAST_HEAD, shortlist, block / 2);
+    const Bytes stream = pack_block(a, block);
+    const unsigned char *p = &stream[GUARD];
+    assert_int_equal(share.count, block / 2 < (shortlist + 63) / 64);
+    for (int i = 0; i < share.count; i++) p = check_unit(a, block, share.first + i * share.step, p);
+    assert_int_equal(p - &stream[GUARD], fast_block_bytes(FAST_HEAD, shortlist, block));
   }
-}
-
-/* Copies to shared memory are of multiples of 16 bytes, from such addresses, and fit in a slot. */
-static void test_alignment(void **state) {
-  (void)state;
-  for (int product = 0; product <= FAST_SELECTOR; product++)
-    for (int warp = 0; warp < FAST_WARPS; warp++) {
-      assert_int_equal(fast_item_bytes(product, warp) % 16, 0);
-      assert_in_range(fast_item_bytes(product, warp), 16, 2688);
-    }
-  assert_int_equal(FAST_VECTOR_BYTES % 16, 0);
-  assert_in_range(2 * FAST_VECTOR_BYTES, 16, 2688);
 }
 
 int main() {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_attention), cmocka_unit_test(test_mlp),
-                                     cmocka_unit_test(test_last), cmocka_unit_test(test_cover),
-                                     cmocka_unit_test(test_alignment)};
+                                     cmocka_unit_test(test_last), cmocka_unit_test(test_shortlist)};
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

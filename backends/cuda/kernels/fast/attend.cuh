@@ -4,7 +4,14 @@
 
 #include "block.cuh"
 namespace fast {
-__device__ __forceinline__ Attend &attend_of() { return shared_of().attend; }
+constexpr int UNITS = 8; // of 16 keys, a pass
+struct Attend {
+  uint32_t query[2 * 8 * 3 * 128];      // fragments of the queries: tile of 16, 16 dimensions, part
+  uint32_t chance[2 * UNITS * 3 * 128]; // of the softmax: tile of 16, unit of keys, part
+  float most[UNITS][32], sum[UNITS][32];
+  float own_k[16 * K_STRIDE / 4], own_v[16 * V_STRIDE / 4];
+};
+__device__ __forceinline__ Attend &attend_of() { return *reinterpret_cast<Attend *>(shared_of().x); }
 
 // rms and rotation of a head; a lane has elements 2 l, 2 l + 1, and the same plus 64.
 __device__ __forceinline__ void head_norm(const Block &b, const Cta &c, float2 &lo, float2 &hi, const float *norm,
@@ -31,163 +38,175 @@ __device__ __forceinline__ void put_query(int q, int word, float2 v) { // word: 
 #pragma unroll
   for (int i = 0; i < 3; i++) attend_of().query[((q / 16 * 8 + step) * 3 + i) * 128 + at] = p[i];
 }
-// Six products of parts, of two tiles of rows and two of columns in turn: what is left out is below 2^-24.
-__device__ __forceinline__ void mma6(float o[2][2][4], const uint32_t a[2][3][4], const uint32_t p[2][3][2]) {
-  const int first[6] = {2, 0, 1, 1, 0, 0}, second[6] = {0, 2, 1, 0, 1, 0};
-#pragma unroll
-  for (int i = 0; i < 6; i++)
-#pragma unroll
-    for (int j = 0; j < 4; j++)
-      mma_bf16(o[j / 2][j % 2], a[j / 2][first[i]], p[j % 2][second[i]][0], p[j % 2][second[i]][1]);
-}
-__device__ __forceinline__ void fragments(uint32_t at, uint32_t tile_bytes, uint32_t a[2][3][4]) {
-#pragma unroll
-  for (int t = 0; t < 2; t++)
-#pragma unroll
-    for (int p = 0; p < 3; p++) lds128(at + t * tile_bytes + p * 512, a[t][p][0], a[t][p][1], a[t][p][2], a[t][p][3]);
-}
-__device__ __forceinline__ void split_pairs(float a, float b, float c, float d, uint32_t p[3][2]) {
-  uint32_t lo[3], hi[3];
-  split_bf16(a, b, lo), split_bf16(c, d, hi);
-#pragma unroll
-  for (int i = 0; i < 3; i++) p[i][0] = lo[i], p[i][1] = hi[i];
-}
-// What a warp needs of a pass over 128 keys: 16 keys of its own, and its own 16 dimensions of all the values.
-struct Keys {
-  float4 k[2][8];       // key 8 j + g, dimensions 16 s + 4 t on
-  float v[UNITS][2][4]; // keys 2 t, 2 t + 1, and the same plus 8; dimension 8 j + g
+// Sums of 8 x 4 products a lane: the unit cuts off what a sum cannot hold, so the products of small parts have their
+// own.
+struct Sums {
+  float large[2][4], small[2][4];
 };
-// Keys past the last are the last again: nothing of them counts.
-__device__ __forceinline__ void load_keys(const Cta &c, int l, int head, int key, int to, Keys &keys) {
-  const CudaVisible &seen = shared_of().seen[l];
-  const float *k = at<const float>(seen.k) + head * HD + 4 * c.t,
-              *v = at<const float>(seen.v) + head * HD + 16 * c.warp + c.g;
+__device__ __forceinline__ void clear(Sums &o) {
 #pragma unroll
-  for (int j = 0; j < 2; j++) {
-    const float *row = k + (size_t)min(key + (int)c.warp * 16 + 8 * j + (int)c.g, to - 1) * (KV * HD);
+  for (int i = 0; i < 8; i++) o.large[i / 4][i % 4] = 0, o.small[i / 4][i % 4] = 0;
+}
+// Six products of parts, of two tiles in turn: what is left out is below 2^-24.
+__device__ __forceinline__ void mma6(Sums &o, const uint32_t a[3][4], const uint32_t p[2][3][2]) {
+#define TWO(o, i, j) mma_bf16(o[0], a[i], p[0][j][0], p[0][j][1]), mma_bf16(o[1], a[i], p[1][j][0], p[1][j][1])
+  TWO(o.small, 2, 0), TWO(o.large, 0, 0), TWO(o.small, 0, 2), TWO(o.small, 1, 1), TWO(o.small, 1, 0),
+      TWO(o.small, 0, 1);
+#undef TWO
+}
+__device__ __forceinline__ void fragment(uint32_t at, uint32_t a[3][4]) {
 #pragma unroll
-    for (int s = 0; s < 8; s++) keys.k[j][s] = __ldcs(reinterpret_cast<const float4 *>(row + 16 * s));
+  for (int p = 0; p < 3; p++) lds128(at + p * 512, a[p][0], a[p][1], a[p][2], a[p][3]);
+}
+// Scores of this warp's 16 queries with 16 keys, those that count: from `low` to below `valid`.
+__device__ __forceinline__ void scores(const Block &b, const Cta &c, uint32_t k_at, int valid, int low,
+                                       float sc[2][4]) {
+  const uint32_t q_at = smem_of(attend_of().query) + (c.warp & 1) * (8 * 3 * 512) + c.lane * 16;
+  Sums sums;
+  clear(sums);
+#pragma unroll 2
+  for (int s = 0; s < 8; s++) {
+    uint32_t a[3][4], p[2][3][2];
+    fragment(q_at + s * 3 * 512, a);
+#pragma unroll
+    for (int j = 0; j < 2; j++) {
+      const float4 k = lds4(k_at + (8 * j + c.g) * K_STRIDE + s * 64 + c.t * 16);
+      uint32_t lo[3], hi[3];
+      split_bf16(k.x, k.y, lo), split_bf16(k.z, k.w, hi);
+#pragma unroll
+      for (int i = 0; i < 3; i++) p[j][i][0] = lo[i], p[j][i][1] = hi[i];
+    }
+    mma6(sums, a, p);
   }
+  const float none = -__int_as_float(0x7f800000);
 #pragma unroll
-  for (int u = 0; u < UNITS; u++)
+  for (int j = 0; j < 2; j++)
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-      const float *row = v + (size_t)min(key + u * 16 + 2 * (int)c.t + (i & 1) + 8 * (i >> 1), to - 1) * (KV * HD);
-#pragma unroll
-      for (int j = 0; j < 2; j++) keys.v[u][j][i] = __ldcs(row + 8 * j);
+      const int key = 8 * j + 2 * c.t + (i & 1);
+      sc[j][i] = key < valid && key >= low ? (sums.large[j][i] + sums.small[j][i]) * b.scale : none;
     }
 }
-struct Online { // of queries 16 tile + g and + 8; dimensions 16 warp + 8 j + 2 t and the next
-  float most[2][2], sum[2][2], o[2][2][4];
+struct Online { // of the tile c.warp & 1: queries g and g + 8; dimensions 16 (c.warp / 2) on
+  float most[2], sum[2], o[2][4];
 };
-// Scores of the 32 queries with this warp's keys, those that count: from `low` to below `valid`.
-__device__ __forceinline__ void scores(const Block &b, const Cta &c, const Keys &keys, int valid, int low,
-                                       float sc[2][2][4]) {
-  const uint32_t q_at = smem_of(attend_of().query) + c.lane * 16;
-  const float none = -__int_as_float(0x7f800000);
-#pragma unroll
-  for (int i = 0; i < 16; i++) sc[i / 8][i / 4 % 2][i % 4] = valid > 0 ? 0 : none;
-  if (valid <= 0) return;
-#pragma unroll
-  for (int s = 0; s < 8; s++) {
-    uint32_t a[2][3][4], p[2][3][2];
-    fragments(q_at + s * 3 * 512, 8 * 3 * 512, a);
-#pragma unroll
-    for (int j = 0; j < 2; j++) split_pairs(keys.k[j][s].x, keys.k[j][s].y, keys.k[j][s].z, keys.k[j][s].w, p[j]);
-    mma6(sc, a, p);
-  }
-#pragma unroll
-  for (int i = 0; i < 16; i++) {
-    const int key = 8 * (i / 4 % 2) + 2 * c.t + (i & 1);
-    float &score = sc[i / 8][i / 4 % 2][i % 4];
-    score = key < valid && key >= low ? score * b.scale : none;
-  }
-}
-__device__ __forceinline__ void softmax(const Cta &c, float sc[2][2][4], Online &y) {
+// A pass over up to 128 keys whose scores the warps hold, one unit of 16 each.
+__device__ __forceinline__ void softmax(const Cta &c, float sc[2][4], int units, Online &y) {
   Attend &area = attend_of();
   const float none = -__int_as_float(0x7f800000);
+  const int tile = c.warp & 1, unit = c.warp >> 1;
+  float most[2] = {none, none};
 #pragma unroll
-  for (int t = 0; t < 2; t++)
+  for (int j = 0; j < 2; j++)
 #pragma unroll
-    for (int r = 0; r < 2; r++) {
-      float most = none;
+    for (int i = 0; i < 4; i++)
+      if (!(sc[j][i] <= most[i >> 1])) most[i >> 1] = sc[j][i];
 #pragma unroll
-      for (int i = 0; i < 4; i++) {
-        const float score = sc[t][i / 2][2 * r + i % 2];
-        if (!(score <= most)) most = score;
-      }
-      most = fmaxf(most, __shfl_xor_sync(~0u, most, 1));
-      most = fmaxf(most, __shfl_xor_sync(~0u, most, 2));
-      if (c.t == 0) area.most[c.warp][16 * t + 8 * r + c.g] = most;
-    }
-  sync_cta();
-#pragma unroll
-  for (int t = 0; t < 2; t++) {
-    uint32_t p[4][3];
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-      const int q = 16 * t + 8 * r + c.g;
-      float now = y.most[t][r], sum = 0;
-#pragma unroll
-      for (int u = 0; u < UNITS; u++) now = fmaxf(now, area.most[u][q]);
-      const float alpha = y.most[t][r] == none ? 0 : expf(y.most[t][r] - now);
-      y.most[t][r] = now, y.sum[t][r] *= alpha;
-#pragma unroll
-      for (int j = 0; j < 2; j++) y.o[t][j][2 * r] *= alpha, y.o[t][j][2 * r + 1] *= alpha;
-      float e[4];
-#pragma unroll
-      for (int i = 0; i < 4; i++) {
-        const float score = sc[t][i / 2][2 * r + i % 2];
-        e[i] = score == none ? 0 : expf(score - now);
-        sum += e[i];
-      }
-      split_bf16(e[0], e[1], p[r]), split_bf16(e[2], e[3], p[2 + r]);
-      sum += __shfl_xor_sync(~0u, sum, 1);
-      sum += __shfl_xor_sync(~0u, sum, 2);
-      if (c.t == 0) area.sum[c.warp][q] = sum;
-    }
-#pragma unroll
-    for (int k = 0; k < 3; k++)
-      *reinterpret_cast<uint4 *>(&area.chance[((t * UNITS + c.warp) * 3 + k) * 128 + c.lane * 4]) =
-          make_uint4(p[0][k], p[1][k], p[2][k], p[3][k]);
+  for (int r = 0; r < 2; r++) {
+    most[r] = fmaxf(most[r], __shfl_xor_sync(~0u, most[r], 1));
+    most[r] = fmaxf(most[r], __shfl_xor_sync(~0u, most[r], 2));
+    if (c.t == 0) area.most[unit][tile * 16 + c.g + 8 * r] = most[r];
   }
-  sync_cta();
+  sync_consumers();
+  float now[2], sum[2] = {0, 0};
 #pragma unroll
-  for (int i = 0; i < 4; i++)
+  for (int r = 0; r < 2; r++) {
+    now[r] = y.most[r];
 #pragma unroll
-    for (int u = 0; u < UNITS; u++) y.sum[i / 2][i % 2] += area.sum[u][16 * (i / 2) + 8 * (i % 2) + c.g];
+    for (int u = 0; u < UNITS; u++) now[r] = fmaxf(now[r], area.most[u][tile * 16 + c.g + 8 * r]);
+    const float alpha = y.most[r] == none ? 0 : expf(y.most[r] - now[r]);
+    y.most[r] = now[r];
+    y.sum[r] *= alpha;
+#pragma unroll
+    for (int d = 0; d < 2; d++) y.o[d][2 * r] *= alpha, y.o[d][2 * r + 1] *= alpha;
+  }
+#pragma unroll
+  for (int j = 0; j < 2; j++)
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      sc[j][i] = sc[j][i] == none ? 0 : expf(sc[j][i] - now[i >> 1]);
+      sum[i >> 1] += sc[j][i];
+    }
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    uint32_t p[3];
+    split_bf16(sc[i >> 1][2 * (i & 1)], sc[i >> 1][2 * (i & 1) + 1], p);
+#pragma unroll
+    for (int k = 0; k < 3; k++) area.chance[((tile * UNITS + unit) * 3 + k) * 128 + c.lane * 4 + i] = p[k];
+  }
+#pragma unroll
+  for (int r = 0; r < 2; r++) {
+    sum[r] += __shfl_xor_sync(~0u, sum[r], 1);
+    sum[r] += __shfl_xor_sync(~0u, sum[r], 2);
+    if (c.t == 0) area.sum[unit][tile * 16 + c.g + 8 * r] = sum[r];
+  }
+  sync_consumers();
+#pragma unroll
+  for (int r = 0; r < 2; r++)
+    for (int u = 0; u < UNITS; u++) y.sum[r] += area.sum[u][tile * 16 + c.g + 8 * r];
 }
-__device__ __forceinline__ void values(const Cta &c, const Keys &keys, int units, Online &y) {
-  const uint32_t p_at = smem_of(attend_of().chance) + c.lane * 16;
+// 16 keys' values, this warp's 16 dimensions.
+__device__ __forceinline__ void values(const Cta &c, uint32_t v_at, int unit, int valid, Sums &o) {
+  uint32_t a[3][4], p[2][3][2];
+  fragment(smem_of(attend_of().chance) + ((c.warp & 1) * UNITS + unit) * 3 * 512 + c.lane * 16, a);
+  const uint32_t at = v_at + 2 * c.t * V_STRIDE + (16 * (c.warp >> 1) + c.g) * 4;
+  const int k0 = 2 * c.t;
 #pragma unroll
-  for (int u = 0; u < UNITS; u++) {
-    if (u >= units) break;
-    uint32_t a[2][3][4], p[2][3][2];
-    fragments(p_at + u * 3 * 512, UNITS * 3 * 512, a);
+  for (int j = 0; j < 2; j++) {
+    float v[4];
 #pragma unroll
-    for (int j = 0; j < 2; j++) split_pairs(keys.v[u][j][0], keys.v[u][j][1], keys.v[u][j][2], keys.v[u][j][3], p[j]);
-    mma6(y.o, a, p);
+    for (int i = 0; i < 4; i++) {
+      v[i] = lds(at + ((i >> 1) * 8 + (i & 1)) * V_STRIDE + j * 32);
+      if (k0 + (i >> 1) * 8 + (i & 1) >= valid) v[i] = 0;
+    }
+    uint32_t lo[3], hi[3];
+    split_bf16(v[0], v[1], lo), split_bf16(v[2], v[3], hi);
+#pragma unroll
+    for (int i = 0; i < 3; i++) p[j][i][0] = lo[i], p[j][i][1] = hi[i];
   }
+  mma6(o, a, p);
+}
+__device__ __forceinline__ void add(Online &y, const Sums &o) {
+#pragma unroll
+  for (int i = 0; i < 8; i++) y.o[i / 4][i % 4] += o.large[i / 4][i % 4] + o.small[i / 4][i % 4];
+}
+// Chunk i of a pass (see produce_context): waits for it and says where it lies.
+__device__ __forceinline__ uint32_t open_chunk(const Cta &c, int i) {
+  if (i >= 3 && i <= 5) {
+    mbar_wait(AT(spare_full[i - 3]), c.spared);
+    return AT(x) + spare_at(i - 3);
+  }
+#pragma unroll
+  for (int w = 0; w < WARPGROUPS; w++) mbar_wait(AT(full[w][c.slot]), c.parity);
+  return AT(slot[c.slot]);
+}
+__device__ __forceinline__ void close_chunk(Cta &c, int i) {
+  if (i < 3 || i > 5) release(c);
+}
+// The spare slots may be filled.
+__device__ __forceinline__ void spare(const Cta &c) {
+  fence_products();
+  __syncwarp();
+  if ((int)c.lane < SPARES) mbar_arrive(AT(spare_empty[c.lane]));
 }
 // Keys of the context from `from` to below `to`, or the block's own.
-__device__ __forceinline__ void attend_head(const Block &b, Cta &c, int l, int head, int split, int from, int to,
-                                            bool own, Keys &keys) {
+__device__ void attend_head(const Block &b, Cta &c, int l, int head, int split, int from, int to, bool own) {
   const Layer &layer = b.layer[l];
   Attend &area = attend_of();
   const float none = -__int_as_float(0x7f800000);
+  if (from < to) spare(c);
   {
-    constexpr int EACH = 32 / WARPS;
-    float2 lo[EACH], hi[EACH];
+    float2 lo[2], hi[2];
 #pragma unroll
-    for (int i = 0; i < EACH; i++) {
-      const int q = c.warp * EACH + i;
+    for (int i = 0; i < 2; i++) {
+      const int q = c.warp * 2 + i;
       const float2 *from =
           reinterpret_cast<const float2 *>(b.qkv[l] + q % 8 * QKV + (head * REP + q / 8) * HD) + c.lane;
       lo[i] = __ldcg(from), hi[i] = __ldcg(from + 32);
     }
 #pragma unroll
-    for (int i = 0; i < EACH; i++) {
-      const int q = c.warp * EACH + i, row = q % 8;
+    for (int i = 0; i < 2; i++) {
+      const int q = c.warp * 2 + i, row = q % 8;
       head_norm(b, c, lo[i], hi[i], layer.q_norm, row, layer.rope);
       put_query(q, c.lane, lo[i]);
       put_query(q, 32 + c.lane, hi[i]);
@@ -199,74 +218,94 @@ __device__ __forceinline__ void attend_head(const Block &b, Cta &c, int l, int h
   }
   if (own) {
     const int row = c.warp;
-    const float2 *from = reinterpret_cast<const float2 *>(b.qkv[l] + row * QKV + QROWS + head * HD) + c.lane,
-                 *v = from + KVROWS / 2;
-    float2 lo = __ldcg(from), hi = __ldcg(from + 32);
-    const float2 vl = __ldcg(v), vh = __ldcg(v + 32), zero = make_float2(0, 0);
-    head_norm(b, c, lo, hi, layer.k_norm, row, layer.rope);
-    if (b.k_out[l] && row < b.rows) {
-      float2 *out = reinterpret_cast<float2 *>(b.k_out[l] + row * KVROWS + head * HD);
-      out[c.lane] = lo, out[32 + c.lane] = hi;
+    float2 lo = make_float2(0, 0), hi = lo, vl = lo, vh = lo;
+    if (row < 8) {
+      const float2 *k = reinterpret_cast<const float2 *>(b.qkv[l] + row * QKV + QROWS + head * HD) + c.lane,
+                   *v = k + KVROWS / 2;
+      lo = __ldcg(k), hi = __ldcg(k + 32), vl = __ldcg(v), vh = __ldcg(v + 32);
+      head_norm(b, c, lo, hi, layer.k_norm, row, layer.rope);
+      if (b.k_out[l] && row < b.rows) {
+        float2 *out = reinterpret_cast<float2 *>(b.k_out[l] + row * KVROWS + head * HD);
+        out[c.lane] = lo, out[32 + c.lane] = hi;
+      }
     }
-    float2 *k = reinterpret_cast<float2 *>(area.own_k[row]) + c.lane,
-           *w = reinterpret_cast<float2 *>(area.own_v[row]) + c.lane;
-    k[0] = lo, k[32] = hi, w[0] = vl, w[32] = vh;
+    float2 *k = reinterpret_cast<float2 *>(area.own_k + row * (K_STRIDE / 4)),
+           *w = reinterpret_cast<float2 *>(area.own_v + row * (V_STRIDE / 4));
+    k[c.lane] = lo, k[32 + c.lane] = hi, w[c.lane] = vl, w[32 + c.lane] = vh;
   }
-  sync_cta();
-  if (own) {
-    from = 0, to = b.rows;
-#pragma unroll
-    for (int i = 0; i < 16; i++)
-      keys.k[i / 8][i % 8] = *reinterpret_cast<const float4 *>(&area.own_k[c.g][16 * (i % 8) + 4 * c.t]);
-#pragma unroll
-    for (int i = 0; i < 8; i++)
-      keys.v[0][i / 4][i % 4] = i % 4 < 2 ? area.own_v[2 * c.t + i % 2][16 * c.warp + 8 * (i / 4) + c.g] : 0;
-  }
+  sync_consumers();
   Online y;
 #pragma unroll
-  for (int i = 0; i < 4; i++) y.most[i / 2][i % 2] = none, y.sum[i / 2][i % 2] = 0;
+  for (int i = 0; i < 2; i++) {
+    y.most[i] = none, y.sum[i] = 0;
 #pragma unroll
-  for (int i = 0; i < 16; i++) y.o[i / 8][i / 4 % 2][i % 4] = 0;
+    for (int k = 0; k < 4; k++) y.o[i][k] = 0;
+  }
   // The first key that row g sees.
-  const long long sight = own ? 0 : shared_of().seen[l].from + c.g;
-#pragma unroll 1
+  const long long sight = shared_of().seen[l].from + c.g;
+  const int unit = c.warp >> 1;
+  float sc[2][4];
+  if (own) {
+    if (unit == 0)
+      scores(b, c, smem_of(area.own_k), b.rows, 0, sc);
+    else
+      for (int i = 0; i < 8; i++) sc[i / 4][i % 4] = none;
+    softmax(c, sc, 1, y);
+    Sums o;
+    clear(o);
+    values(c, smem_of(area.own_v), 0, b.rows, o);
+    add(y, o);
+  }
   for (int key = from; key < to; key += 128) {
-    float sc[2][2][4];
-    const int start = key + c.warp * 16;
-    scores(b, c, keys, to - start, sight > start ? (int)(sight - start > 99 ? 99 : sight - start) : 0, sc);
-    softmax(c, sc, y);
-    values(c, keys, (to - key + 15) / 16, y);
-    if (key + 128 < to) load_keys(c, l, head, key + 128, to, keys);
+    const int chunks = min(4, (to - key + KEYS - 1) / KEYS);
+    for (int i = 0; i < 8; i++) sc[i / 4][i % 4] = none;
+    for (int i = 0; i < chunks; i++) {
+      const uint32_t at = open_chunk(c, i);
+      if (unit / 2 == i) {
+        const int start = key + unit * 16;
+        const int low = sight > start ? (int)(sight - start > 99 ? 99 : sight - start) : 0;
+        if (to > start) scores(b, c, at + unit % 2 * 16 * K_STRIDE, to - start, low, sc);
+      }
+      close_chunk(c, i);
+    }
+    softmax(c, sc, UNITS, y);
+    Sums o;
+    clear(o);
+    for (int i = 0; i < chunks; i++) {
+      const uint32_t at = open_chunk(c, 4 + i);
+#pragma unroll
+      for (int h = 0; h < 2; h++) {
+        const int start = key + (2 * i + h) * 16;
+        if (to > start) values(c, at + h * 16 * V_STRIDE, 2 * i + h, to - start, o);
+      }
+      close_chunk(c, 4 + i);
+    }
+    c.spared ^= 1;
+    if (to > key + 128) spare(c);
+    add(y, o);
   }
   float *part = b.part + (size_t)(head * ALL_SPLITS + split) * SPLIT_STRIDE;
+  const int tile = c.warp & 1;
 #pragma unroll
-  for (int i = 0; i < 4; i++) {
-    const int t = i / 2, r = i % 2, q = 16 * t + 8 * r + c.g;
-    if (c.warp == 0 && c.t == 0) part[32 * HD + q] = y.most[t][r], part[32 * HD + 32 + q] = y.sum[t][r];
+  for (int r = 0; r < 2; r++) {
+    const int q = tile * 16 + c.g + 8 * r;
+    if (unit == 0 && c.t == 0) part[32 * HD + q] = y.most[r], part[32 * HD + 32 + q] = y.sum[r];
 #pragma unroll
-    for (int j = 0; j < 2; j++)
-      *reinterpret_cast<float2 *>(part + q * HD + 16 * c.warp + 8 * j + 2 * c.t) =
-          make_float2(y.o[t][j][2 * r], y.o[t][j][2 * r + 1]);
+    for (int d = 0; d < 2; d++)
+      *reinterpret_cast<float2 *>(part + q * HD + 16 * unit + 8 * d + 2 * c.t) =
+          make_float2(y.o[d][2 * r], y.o[d][2 * r + 1]);
   }
+  sync_consumers();
 }
-// The context's keys of a head are shared by SPLITS CTAs; the CTAs that are left take the block's own, of two heads.
-struct Part {
-  int head, split, from, to;
-  bool own;
-};
-__device__ __forceinline__ Part part_of(const Block &b, const Cta &c, int l) {
-  constexpr int HEADS_EACH = KV / (CTAS - KV * SPLITS);
-  Part p = {(int)c.cta / SPLITS, (int)c.cta % SPLITS, 0, 0, c.cta >= KV * SPLITS};
-  if (p.own)
-    p.head = (c.cta - KV * SPLITS) * HEADS_EACH, p.split = SPLITS;
+// The context's keys of a head are shared by SPLITS CTAs; the CTAs that are left take the block's own.
+__device__ __forceinline__ void attend(const Block &b, Cta &c, int l) {
+  int head = c.cta / SPLITS, split = c.cta % SPLITS, from = 0, to = 0, heads = 1;
+  const bool own = c.cta >= KV * SPLITS;
+  if (own)
+    heads = KV / (CTAS - KV * SPLITS), head = (c.cta - KV * SPLITS) * heads, split = SPLITS;
   else
-    context_range(l, p.split, p.from, p.to);
-  return p;
-}
-__device__ __forceinline__ void attend(const Block &b, Cta &c, int l, const Part &p, Keys &keys) {
-#pragma unroll 1
-  for (int i = 0; i < (p.own ? KV / (CTAS - KV * SPLITS) : 1); i++)
-    attend_head(b, c, l, p.head + i, p.split, p.from, p.to, p.own, keys);
+    context_range(l, split, from, to);
+  for (int i = 0; i < heads; i++) attend_head(b, c, l, head + i, split, from, to, own);
 }
 // The splits of a row and head, in one order: pairs (head of k, query) c.cta and the next.
 __device__ __forceinline__ void mix(const Block &b, const Cta &c, int l) {

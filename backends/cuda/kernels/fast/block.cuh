@@ -9,11 +9,21 @@ constexpr int H = FAST_HIDDEN, I = FAST_INTERMEDIATE, HEADS = FAST_HEADS, KV = F
               MAXL = FAST_MOST_LAYERS;
 constexpr int CTAS = FAST_BLOCKS;
 constexpr int QROWS = FAST_QUERY_ROWS, KVROWS = FAST_KV_ROWS, QKV = FAST_QKV_ROWS, MIX = QROWS;
-constexpr int QUARTERS = FAST_DOWN_QUARTERS, DOWN_CLUSTERS = FAST_DOWN_CLUSTERS;
+constexpr int QUARTERS = FAST_DOWN_QUARTERS, KERNEL_HALVES = FAST_KERNEL_HALVES;
 constexpr int SPLITS = FAST_SPLITS, ALL_SPLITS = SPLITS + 1, SPLIT_STRIDE = FAST_SPLIT_FLOATS;
-constexpr int GROUP_BYTES = FAST_GROUP_BYTES, Q8_BYTES = FAST_Q8_BYTES;
-constexpr int SLICE = FAST_SLICE, VECTOR = FAST_VECTOR_BYTES;
-constexpr int SLOT_BYTES = 2688, RING = 7;
+constexpr int GROUP_BYTES = FAST_GROUP_BYTES;
+constexpr int UNIT = FAST_UNIT, RUNGS = CUDA_RUNGS;
+constexpr int CHUNK_BYTES = 4 * (FAST_MOST_GROUPS * FAST_GROUP_BYTES + FAST_CODE_BYTES); // of a warpgroup, at most
+constexpr int RING = 3;
+constexpr int X_BYTES = 120 << 10; // of [parts][8] rows of half of the hidden columns; attention uses it, too
+constexpr int GROUP_X_BYTES = X_BYTES / WARPGROUPS;
+constexpr int K_STRIDE = 576, V_STRIDE = 528, KEYS = 32; // of the context, in a slot of all warpgroups
+constexpr int EXCHANGES = 4;
+// Three slots of the context in the memory of x: the last keys of a pass, the first values.
+constexpr int SPARES = 3, SPARE_AT = X_BYTES - KEYS * (K_STRIDE + 2 * V_STRIDE);
+__device__ __forceinline__ int spare_at(int i) {
+  return SPARE_AT + (i > 0 ? KEYS * (K_STRIDE + (i - 1) * V_STRIDE) : 0);
+}
 enum Product {
   PA = FAST_ATTN_KERNEL,
   QKVP = FAST_QKV,
@@ -27,42 +37,33 @@ enum Product {
 typedef FastLayer Layer;
 typedef FastBlock Block;
 
-constexpr int UNITS = 8; // of 16 keys, a pass of attention: one a warp
-struct Attend {
-  uint32_t query[2 * 8 * 3 * 128];      // fragments of the queries: tile of 16, 16 dimensions, part
-  uint32_t chance[2 * UNITS * 3 * 128]; // of the softmax: tile of 16, unit of keys, part
-  float most[UNITS][32], sum[UNITS][32];
-  float own_k[ROWS][HD], own_v[ROWS][HD];
-};
-// The memory begins 1024 bytes behind a multiple of 2048.
+// The memory begins 1024 bytes behind a multiple of 8192.
 struct Shared {
-  u64 full[WARPS][RING], xbar[4], red_full[2], red_free[2], ladder[2];
-  CudaVisible seen[MAXL]; // of the context, by layer
-  float inverse[ROWS], unused[(1024 - sizeof(CudaVisible[MAXL])) / 4 - ROWS - 2 * (WARPS * RING + 10)];
-  float rungs[2][BATCH][32 * 16]; // a tile's table at a multiple of 2048
-  unsigned char slot[WARPS][RING][SLOT_BYTES];
   union {
     struct {
-      float red[2][BATCH][WARPS][128];
-      float xch[4][2][2][128];
+      u64 full[WARPGROUPS][RING], empty[WARPGROUPS][RING], ladder_full[2], ladder_ready[2], ladder_empty[2],
+          xbar[EXCHANGES], red_full, red_free, rows_full[WARPGROUPS], spare_full[SPARES], spare_empty[SPARES];
+      CudaVisible seen[MAXL]; // of the context, by layer
+      float inverse[ROWS], most[WARPGROUPS][4][ROWS];
+      alignas(16) float ladder[2][2 * UNIT]; // of a unit's rows; q8_2f: their scales
     };
-    Attend attend;
+    unsigned char front[7168];
   };
+  float rungs[2][RUNGS][UNIT]; // a table at a multiple of 8192
+  unsigned char x[X_BYTES];
+  unsigned char slot[RING][WARPGROUPS * CHUNK_BYTES];
+  float red[WARPGROUPS][8 * UNIT];
+  float xch[EXCHANGES][2][4 * UNIT];
   float cosine[ROWS][HD / 2], sine[ROWS][HD / 2];
-};
-// What a warp asks for next: segments are a product's vectors (two, may be empty) and its tiles.
-struct Feed {
-  const unsigned char *from;
-  int segment, left, bytes;
 };
 
 struct Cta {
-  uint32_t rank, cluster, cta, warp, lane, g, t, shared;
+  uint32_t rank, cluster, cta, warp, lane, g, t, group, quarter; // the warpgroup, and which of its warps
   int slot;
   uint32_t parity;
-  unsigned batch, tables, syncs; // batches of sums; of tables of rungs; meetings of all CTAs
-  Feed feed;
-  u64 policy;
+  unsigned unit, syncs;
+  uint32_t staged, spared; // parities of rows_full, spare_full
+  float factor[2];         // of this thread's two columns of the products: x is so many times as large as its parts
 };
 
 __device__ __forceinline__ Shared &shared_of() {
@@ -70,19 +71,6 @@ __device__ __forceinline__ Shared &shared_of() {
   return *reinterpret_cast<Shared *>(memory);
 }
 #define AT(member) smem_of(&shared_of().member)
-
-// ---- layout.h ----
-__device__ __forceinline__ void tiles_for(int p, int head_rows, int cluster, int &from, int &to) {
-  const FastRange tiles = fast_tiles(p, head_rows, cluster);
-  from = tiles.from, to = tiles.to;
-}
-__device__ __forceinline__ bool is_q8(int p) { return fast_is_q8(p); }
-__device__ __forceinline__ int item_bytes(int p, int warp) { return fast_item_bytes(p, warp); }
-__device__ __forceinline__ int items_a_tile(int p) { return fast_items_a_tile(p); }
-__device__ __forceinline__ int vectors_of(int p) { return fast_vectors(p); }
-constexpr int LAYER_ROWS = FAST_LAYER_LADDERS;
-__device__ __forceinline__ int ladder_first(int p) { return fast_first_ladder(p); }
-__device__ __forceinline__ int product_of(int i, int layers, int &layer) { return fast_product(i, layers, &layer); }
 
 // ---- ring ----
 __device__ __forceinline__ void next_slot(int &slot, uint32_t &parity) {
@@ -98,252 +86,272 @@ __device__ __forceinline__ void context_range(int layer, int split, int &from, i
   to = min(from + steps * 128, end);
 }
 
-__device__ __forceinline__ void next_segment(const Block &b, Cta &c) {
-  Feed &f = c.feed;
-  do {
-    int layer;
-    const int s = ++f.segment, p = product_of(s / 3, b.layers, layer), vectors = p < 0 ? 0 : vectors_of(p);
-    if (p < 0) {
-      f.left = -1;
-      return;
-    }
-    if (s % 3 == 0)
-      f.left = vectors > 0, f.bytes = 2 * VECTOR;
-    else if (s % 3 == 1)
-      f.left = vectors > 2, f.bytes = VECTOR;
-    else {
-      int tile, end;
-      tiles_for(p, b.head_rows, c.cluster, tile, end);
-      f.left = (end - tile) * items_a_tile(p), f.bytes = item_bytes(p, c.warp);
-    }
-  } while (f.left == 0);
-}
-// A slot that all lanes have read is filled again.
-__device__ __forceinline__ void feed(const Block &b, Cta &c, int slot, u64 policy) {
-  Feed &f = c.feed;
-  if (f.left < 0) return;
-  if (c.lane == 0) {
-    const uint32_t bar = AT(full[0][0]) + (c.warp * RING + slot) * 8;
-    mbar_expect(bar, f.bytes);
-    bulk_load(AT(slot[0][0][0]) + (c.warp * RING + slot) * SLOT_BYTES, f.from, f.bytes, bar, policy);
+// What the warp that copies has: lanes 0 to 3 copy for a warpgroup each.
+struct Producer {
+  const unsigned char *from; // of the stream: what is copied next
+  int slot;
+  uint32_t parity;
+  unsigned unit;
+  uint32_t spared;
+  int shared; // slots that the context had last: every warpgroup reads all of such a one
+  u64 policy;
+};
+// KEYS rows of the context: a slot of all warpgroups, eight rows on the barrier of each.
+__device__ __forceinline__ void produce_rows(const Cta &c, Producer &p, const float *rows, int count, int stride) {
+  Shared &s = shared_of();
+  if (c.lane < WARPGROUPS) {
+    mbar_wait(AT(empty[c.lane][p.slot]), p.parity);
+    mbar_expect(AT(full[c.lane][p.slot]), (uint32_t)(min(max(count - 8 * (int)c.lane, 0), 8) * HD * 4));
   }
-  f.from += f.bytes;
-  if (--f.left == 0) next_segment(b, c);
-}
-__device__ __forceinline__ uint32_t item(const Cta &c) {
-  mbar_wait(AT(full[0][0]) + (c.warp * RING + c.slot) * 8, c.parity);
-  return AT(slot[0][0][0]) + (c.warp * RING + c.slot) * SLOT_BYTES;
-}
-__device__ __forceinline__ void release(const Block &b, Cta &c) {
   __syncwarp();
-  feed(b, c, c.slot, c.policy);
-  next_slot(c.slot, c.parity);
+  if ((int)c.lane < count)
+    bulk_load(AT(slot[p.slot]) + c.lane * stride, rows + (size_t)c.lane * KV * HD, HD * 4, AT(full[c.lane / 8][p.slot]),
+              p.policy);
+  next_slot(p.slot, p.parity);
+}
+// The same to a slot in the memory of x, as soon as attention has it.
+__device__ __forceinline__ void produce_spare(const Cta &c, Producer &p, int i, const float *rows, int count,
+                                              int stride) {
+  Shared &s = shared_of();
+  if (c.lane == 0) {
+    mbar_wait(AT(spare_empty[i]), p.spared);
+    mbar_expect(AT(spare_full[i]), (uint32_t)(count * HD * 4));
+  }
+  __syncwarp();
+  if ((int)c.lane < count)
+    bulk_load(AT(x) + spare_at(i) + c.lane * stride, rows + (size_t)c.lane * KV * HD, HD * 4, AT(spare_full[i]),
+              p.policy);
+}
+// 128 keys a pass: chunks 0 to 3 of keys, 4 to 7 of values.
+__device__ __forceinline__ void produce_context(const Cta &c, Producer &p, int layer) {
+  const CudaVisible &seen = shared_of().seen[layer];
+  int key, end;
+  context_range(layer, c.cta % SPLITS, key, end);
+  for (; key < end; key += 4 * KEYS) {
+    for (int i = 0; i < 8; i++) {
+      const int k = key + i % 4 * KEYS, stride = i < 4 ? K_STRIDE : V_STRIDE, count = min(KEYS, end - k);
+      const float *rows = at<const float>(i < 4 ? seen.k : seen.v) + ((size_t)k * KV + c.cta / SPLITS) * HD;
+      if (i >= 3 && i <= 5)
+        produce_spare(c, p, i - 3, rows, max(count, 0), stride); // without rows, too: the next pass is another one
+      else if (count > 0)
+        produce_rows(c, p, rows, count, stride);
+    }
+    p.spared ^= 1;
+    p.shared = RING;
+  }
+}
+// A chunk of each warpgroup.
+__device__ __forceinline__ void produce_chunks(const Cta &c, Producer &p, const unsigned char *from, int bytes,
+                                               u64 policy) {
+  Shared &s = shared_of();
+  if (p.shared > 0) { // all of them, before the first is filled
+    if (c.lane < WARPGROUPS) mbar_wait(AT(empty[c.lane][p.slot]), p.parity);
+    __syncwarp();
+    p.shared--;
+  }
+  if (c.lane < WARPGROUPS) {
+    mbar_wait(AT(empty[c.lane][p.slot]), p.parity);
+    mbar_expect(AT(full[c.lane][p.slot]), bytes);
+    bulk_load(AT(slot[p.slot]) + c.lane * CHUNK_BYTES, from + c.lane * bytes, bytes, AT(full[c.lane][p.slot]), policy);
+  }
+  __syncwarp();
+  next_slot(p.slot, p.parity);
+}
+__device__ __forceinline__ void produce_ladder(const Cta &c, Producer &p, int bytes) {
+  Shared &s = shared_of();
+  const int which = p.unit & 1;
+  if (c.lane == 0) {
+    mbar_wait(AT(ladder_empty[which]), (p.unit >> 1 & 1) ^ 1);
+    mbar_expect(AT(ladder_full[which]), bytes);
+    bulk_load(AT(ladder[which]), p.from, bytes, AT(ladder_full[which]), p.policy);
+  }
+  __syncwarp();
+  p.from += bytes;
+  p.unit++;
+}
+__device__ void produce(const Block &b, const Cta &c) {
+  Producer p = {b.stream + b.stream_first[c.cta], 0, 1, 0, 0, 0, stream_policy()};
+  int layer, product;
+  for (int i = 0; (product = fast_product(i, b.layers, &layer)) >= 0; i++) {
+    if (product == OP && c.cta < KV * SPLITS) produce_context(c, p, layer);
+    const int units = fast_share(product, b.head_rows, c.cluster).count;
+    if (units == 0) continue;
+    const unsigned char *vectors = b.vectors + fast_vectors_at(i, product, c.cta);
+    for (int n = 0; n < fast_vector_chunks(product); n++) {
+      const int bytes = fast_vector_bytes(product, n);
+      produce_chunks(c, p, vectors, bytes, shared_policy());
+      vectors += WARPGROUPS * bytes;
+    }
+    for (int unit = 0; unit < units; unit++) {
+      produce_ladder(c, p, fast_ladder_bytes(product));
+      for (int n = 0; n < fast_chunks(product); n++) {
+        const int bytes = fast_chunk_bytes(product, n);
+        produce_chunks(c, p, p.from, bytes, p.policy);
+        p.from += WARPGROUPS * bytes;
+      }
+    }
+  }
 }
 
-// ---- ladders ----
-// The tables of a batch of tiles are made by two warps, a row a lane, a batch ahead; every product is rounded.
-__device__ __forceinline__ bool builds(const Cta &c, unsigned table) { return c.warp / 2 == table % (WARPS / 2); }
-template <int P>
-__device__ __forceinline__ float2 fetch_ladder(const Block &b, const Cta &c, int l, int tile, int end) {
-  const int mine = tile + c.warp % 2 * 2 + c.lane / 16;
-  return mine < end ? __ldg(b.ladders + (size_t)l * LAYER_ROWS + ladder_first(P) + mine * 16 + c.lane % 16)
-                    : make_float2(0, 0);
-}
-__device__ __forceinline__ void make_tables(const Cta &c, unsigned table, float2 ladder) {
-  uint32_t to = AT(rungs[0][0][0]) + ((table & 1) * BATCH + c.warp % 2 * 2 + c.lane / 16) * 2048 + c.lane % 16 * 4;
-  float rung = ladder.x;
+// The ladders of each unit of q4tp, as soon as its first rungs are there; a lane a row, two warps.
+__device__ void build_ladders(const Block &b, const Cta &c, int row) {
+  Shared &s = shared_of();
+  unsigned unit = 0;
+  int layer, product;
+  for (int i = 0; (product = fast_product(i, b.layers, &layer)) >= 0; i++)
+    for (int n = fast_share(product, b.head_rows, c.cluster).count; n > 0; n--, unit++) {
+      const int which = unit & 1;
+      mbar_wait(AT(ladder_full[which]), unit >> 1 & 1);
+      if (!fast_is_q8(product)) {
+        float rung = s.ladder[which][2 * row];
+        const float step = s.ladder[which][2 * row + 1];
 #pragma unroll
-  for (int r = 0; r < 32; r++) {
-    asm volatile("st.shared.f32 [%0], %1;" ::"r"(to + r * 64), "f"(rung) : "memory");
-    rung = __fmul_rn(rung, ladder.y);
-  }
-  __syncwarp();
-  if (c.lane == 0) mbar_arrive(AT(ladder[table & 1]));
-}
-// The first batch's tables of a product: asked for with first_ladder, made with first_tables when nothing reads tables.
-template <int P> __device__ __forceinline__ float2 first_ladder(const Block &b, const Cta &c, int l) {
-  int tile, end;
-  tiles_for(P, b.head_rows, c.cluster, tile, end);
-  return fetch_ladder<P>(b, c, l, tile, end);
-}
-template <int P> __device__ __forceinline__ void first_tables(const Block &b, const Cta &c, float2 ladder) {
-  int tile, end;
-  tiles_for(P, b.head_rows, c.cluster, tile, end);
-  if (tile < end && builds(c, c.tables)) make_tables(c, c.tables, ladder);
+        for (int r = 0; r < RUNGS; r++) {
+          s.rungs[which][r][row] = rung;
+          rung = __fmul_rn(rung, step);
+        }
+      }
+      __syncwarp();
+      if (c.lane == 0) mbar_arrive(AT(ladder_ready[which]));
+    }
 }
 
 // ---- products ----
-// Where a warp's words of a chunk lie, and its rows' rungs.
-struct Place {
-  uint32_t pairs, single, codes, rungs; // 16 bytes a lane, 8 bytes a lane, 16 bytes of four lanes
-};
-// Sums of a tile of q4tp. Four words are multiplied in turn, so that no product waits for the one before, while the
-// next four are decoded.
-template <int NG> __device__ __forceinline__ void q4_tile(const Place &at, const Parts &x, float sum[4]) {
-  constexpr int W = 2 * NG, QUADS = (W + 3) / 4;
-  uint32_t w[4 * QUADS], code[2][2], a[2][4][4];
-  float c[2][4][4], s[2][2][2];
-  lds128(at.pairs, w[0], w[1], w[2], w[3]);
-  lds128(at.codes, code[0][0], code[0][1], code[1][0], code[1][1]);
-#pragma unroll
-  for (int i = 1; i < NG / 2; i++) lds128(at.pairs + 512 * i, w[4 * i], w[4 * i + 1], w[4 * i + 2], w[4 * i + 3]);
-  if (NG & 1) lds64(at.single, w[2 * NG - 2], w[2 * NG - 1]);
-#pragma unroll
-  for (int q = -1; q <= QUADS; q++) {
-    // Scales of this quad's groups.
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-      const int g = 2 * q + h, i = g % 5;
-      if (q < 0 || g >= NG) continue;
-      const uint32_t c0 = code[g / 5][0], c1 = code[g / 5][1];
-      s[q & 1][h][0] = lds(and_or(i == 4 ? c0 << 5 : c0 >> (5 * i), 0x7c0, at.rungs));
-      s[q & 1][h][1] = lds(and_or(i == 4 ? c1 << 5 : c1 >> (5 * i), 0x7c0, at.rungs) + 32);
-    }
-#pragma unroll
-    for (int p = 0; p < 3; p++)
-#pragma unroll
-      for (int i = 0; i < 4; i++) {
-        if (q >= 0 && 4 * q + i < W) mma_f16(c[q & 1][i], a[q & 1][i], x.b[4 * q + i < W ? 4 * q + i : 0][p], p == 0);
-        // A word of the next quad is decoded meanwhile.
-        if (p == i % 3 && q + 1 < QUADS && 4 * (q + 1) + i < W) decode_q4(w[4 * (q + 1) + i], a[(q + 1) & 1][i]);
-        // The last quad's sums, when this one's first products are under way.
-        if (p == 1 && q > 0) {
-          const int g = 2 * (q - 1) + i / 2;
-          if (g < NG) {
-            const float *v = c[(q - 1) & 1][i], s0 = s[(q - 1) & 1][i / 2][0], s1 = s[(q - 1) & 1][i / 2][1];
-            sum[0] += s0 * v[0], sum[1] += s0 * v[1], sum[2] += s1 * v[2], sum[3] += s1 * v[3];
-          }
-        }
-      }
-  }
-}
-// Half a warp's columns, ten fragments; a sum for each part, and a new one after 80 columns.
-__device__ __forceinline__ void q8_half(const Place &at, const Parts &x, const int half, float sum[4]) {
-  uint32_t w[20];
-#pragma unroll
-  for (int i = 0; i < 5; i++) lds128(at.pairs + 512 * i, w[4 * i], w[4 * i + 1], w[4 * i + 2], w[4 * i + 3]);
-#pragma unroll
-  for (int h = 0; h < 2; h++) {
-    float c[3][4];
-#pragma unroll
-    for (int k = 0; k < 5; k++) {
-      uint32_t a[4];
-      decode_q8(w[10 * h + 2 * k], a);
-      decode_q8(w[10 * h + 2 * k + 1], a + 2);
-#pragma unroll
-      for (int p = 0; p < 3; p++) {
-        const uint32_t *f = half == 0 ? x.b[5 * h + k][p] : x.b[10 + 5 * h + k][p];
-        mma_f16(c[p], a, f, k == 0);
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < 4; i++) sum[i] += c[0][i] + (c[1][i] + c[2][i]);
-  }
-}
-
-__device__ __forceinline__ float found(const Cta &c, unsigned batch, int j, int v) {
-  Shared &s = shared_of();
-  return s.xch[batch % 4][0][j][v] + s.xch[batch % 4][1][j][v];
-}
-__device__ __forceinline__ int row_of(int v) { return (v >> 4) + 8 * (v >> 1 & 1); }
-// Which of 32 a thread is among those with its col_of.
-__device__ __forceinline__ int row_small(int tid) { return tid >> 4 << 1 | (tid >> 1 & 1); }
-__device__ __forceinline__ int col_of(int v) { return (v >> 2 & 3) * 2 + (v & 1); }
-
-// The sums of a batch, over the warps of this CTA; tiles 0 and 1 belong to CTA 0 of the cluster, 2 and 3 to CTA 1.
-__device__ __forceinline__ void reduce(const Cta &c, unsigned batch, int count) {
-  Shared &s = shared_of();
-  const int owner = threadIdx.x >> 7, v = threadIdx.x & 127;
-  mbar_wait(AT(red_full[batch & 1]), batch / 2 & 1);
-  if (threadIdx.x == 0) mbar_expect(AT(xbar[batch % 4]), 2 * 256 * 4);
-  const uint32_t bar = map_rank(AT(xbar[batch % 4]), owner), to = map_rank(AT(xch[batch % 4][c.rank][0][v]), owner);
-#pragma unroll
-  for (int j = 0; j < 2; j++) {
-    float part[2] = {0, 0};
-    if (owner * 2 + j < count) {
-#pragma unroll
-      for (int w = 0; w < WARPS; w++) part[w % 2] += s.red[batch & 1][owner * 2 + j][w][v];
-    }
-    st_async(to + j * 512, part[0] + part[1], bar);
-  }
+__device__ __forceinline__ void release(Cta &c) {
   __syncwarp();
-  if (c.lane == 0) mbar_arrive(AT(red_free[batch & 1]));
+  if (c.lane == 0) mbar_arrive(AT(empty[c.group][c.slot]));
+  next_slot(c.slot, c.parity);
 }
-// By the half of the warps whose sums went to the other CTA: whoever sees those of the other CTA knows that its own
-// have been used.
-__device__ __forceinline__ bool finishes(const Cta &c) { return c.warp / (WARPS / 2) != c.rank; }
-template <class Finish>
-__device__ __forceinline__ void finish_batch(const Cta &c, unsigned batch, int tile, int count, Finish &&finish) {
-  if (!finishes(c)) return;
-  mbar_wait_cluster(AT(xbar[batch % 4]), batch / 4 & 1);
+// A chunk of G groups of q4tp: a group is multiplied while the next one is decoded and the one before is scaled.
+template <int G> __device__ __forceinline__ void q4_chunk(Cta &c, uint32_t rungs, u64 x, float sum[4]) {
+  const uint32_t part = AT(slot[c.slot]) + c.group * CHUNK_BYTES + c.quarter * (G * GROUP_BYTES + FAST_CODE_BYTES);
+  uint32_t w[2 * G], c0, c1, a[2][8];
+  float d[2][SUMS];
+  mbar_wait(AT(full[c.group][c.slot]), c.parity);
 #pragma unroll
-  for (int j = 0; j < 2; j++)
-    if ((int)c.rank * 2 + j < count) finish(tile + c.rank * 2 + j, batch, j, (int)(threadIdx.x & 127));
+  for (int i = 0; i < G / 2; i++)
+    lds128(part + i * 512 + c.lane * 16, w[4 * i], w[4 * i + 1], w[4 * i + 2], w[4 * i + 3]);
+  if (G & 1) lds64(part + G / 2 * 512 + c.lane * 8, w[2 * G - 2], w[2 * G - 1]);
+  lds64(part + G * GROUP_BYTES + c.g * 8, c0, c1);
+  release(c);
+#pragma unroll
+  for (int g = 0; g <= G; g++) {
+    if (g < G) {
+      uint32_t *now = a[g & 1];
+      decode_q4(w[2 * g], now), decode_q4(w[2 * g + 1], now + 4);
+      product_fence();
+      product(d[g & 1], now, x + 2 * g * STEP, 0);
+      product(d[g & 1], now + 4, x + (2 * g + 1) * STEP, 1);
+      product_commit();
+    }
+    if (g == 0) continue;
+    // Codes stand 5 bits apart from bit 8 on, the last one at bits 3 to 7.
+    const int k = g - 1;
+    const uint32_t o0 = and_or(k == 4 ? c0 << 5 : c0 >> (5 * k), 0x1f00, rungs),
+                   o1 = and_or(k == 4 ? c1 << 5 : c1 >> (5 * k), 0x1f00, rungs);
+    const float s0 = lds(o0), s1 = lds(o1 + 32);
+    if (g < G)
+      product_wait<1>();
+    else
+      product_wait<0>();
+#pragma unroll
+    for (int i = 0; i < 4; i++) sum[i] += (i < 2 ? s0 : s1) * sum_of_parts(d[k & 1], i);
+  }
+}
+// A chunk of q8_2f, five steps of 16 columns.
+__device__ __forceinline__ void q8_chunk(Cta &c, u64 x, float sum[4]) {
+  const uint32_t part = AT(slot[c.slot]) + c.group * CHUNK_BYTES + c.quarter * (FAST_Q8_STEPS * 256);
+  uint32_t w[10], a[FAST_Q8_STEPS][4];
+  float d[SUMS];
+  mbar_wait(AT(full[c.group][c.slot]), c.parity);
+  lds128(part + c.lane * 16, w[0], w[1], w[2], w[3]);
+  lds128(part + 512 + c.lane * 16, w[4], w[5], w[6], w[7]);
+  lds64(part + 1024 + c.lane * 8, w[8], w[9]);
+  release(c);
+#pragma unroll
+  for (int k = 0; k < FAST_Q8_STEPS; k++) decode_q8(w[2 * k], a[k]), decode_q8(w[2 * k + 1], a[k] + 2);
+  product_fence();
+#pragma unroll
+  for (int k = 0; k < FAST_Q8_STEPS; k++) product(d, a[k], x + k * STEP, k > 0);
+  product_commit();
+  product_wait<0>();
+#pragma unroll
+  for (int i = 0; i < 4; i++) sum[i] += sum_of_parts(d, i);
 }
 
-// A cluster's tiles of a product: finish(tile, batch, j, v) for every value that this CTA has the sum of. Warps add up
-// a batch after the first tile of the next, and finish it a batch later: none waits for the slowest.
-template <int P, int NG, class Finish>
-__device__ __forceinline__ void multiply(const Block &b, Cta &c, int l, const Parts &x, Finish &&finish) {
+// The sums of a unit, of 64 rows and 8 rows of x: value lane * 4 + i of the warp `quarter` is row_of, col_of. A block
+// of the cluster finishes those of row g = 0 to 3, the other one the rest: value f of 256.
+__device__ __forceinline__ int col_of(int v) { return (v >> 2 & 3) * 2 + (v & 1); }
+__device__ __forceinline__ int row_of(const Cta &c, int f) {
+  const int v = (int)c.rank * 64 + (f & 63);
+  return (f >> 6) * 16 + (v >> 4) + 8 * (v >> 1 & 1);
+}
+// Which of 64 a thread of 512 is among those with its col_of.
+__device__ __forceinline__ int row_small(int tid) { return tid >> 4 << 1 | (tid >> 1 & 1); }
+__device__ __forceinline__ float found(unsigned unit, int f) {
+  const Shared &s = shared_of();
+  return s.xch[unit % EXCHANGES][0][f] + s.xch[unit % EXCHANGES][1][f];
+}
+// Adds up over the warpgroups; each sum goes to the block that finishes it.
+__device__ __forceinline__ void reduce(const Cta &c, unsigned unit) {
   Shared &s = shared_of();
-  int tile, end;
-  tiles_for(P, b.head_rows, c.cluster, tile, end);
-  const uint32_t lane16 = keep(c.lane * 16),
-                 codes_in = keep((is_q8(P) ? Q8_BYTES + c.g * 4 : NG * GROUP_BYTES + c.g * 16)),
-                 rungs_in = keep(AT(rungs[0][0][0]) + c.g * 4),
-                 red_in = keep(smem_of(&s.red[0][0][c.warp][c.lane * 4]));
-  int done = 0; // batches of this product that are behind
-  const int first = tile;
-  for (; tile < end; tile += BATCH, done++) {
-    const int count = min(BATCH, end - tile);
-    const bool build = !is_q8(P) && tile + BATCH < end && builds(c, c.tables + 1);
-    float2 ladder;
-    if (!is_q8(P)) {
-      if (build) ladder = fetch_ladder<P>(b, c, l, tile + BATCH, end);
-      mbar_wait(AT(ladder[0]) + (c.tables & 1) * 8, c.tables / 2 & 1);
-    }
+  const int tid = threadIdx.x, f = (tid >> 7) * 64 + (tid & 63);
+  const uint32_t owner = tid >> 6 & 1;
+  mbar_wait(AT(red_full), unit & 1);
+  const float total = (s.red[0][tid] + s.red[1][tid]) + (s.red[2][tid] + s.red[3][tid]);
+  if (tid == 0) mbar_expect(AT(xbar[unit % EXCHANGES]), 2 * 256 * 4);
+  st_async(map_rank(AT(xch[unit % EXCHANGES][c.rank][f]), owner), total, map_rank(AT(xbar[unit % EXCHANGES]), owner));
+  __syncwarp();
+  if (c.lane == 0) mbar_arrive(AT(red_free));
+}
+template <class Finish>
+__device__ __forceinline__ void finish_unit(const Cta &c, unsigned count, int unit, Finish &&finish) {
+  if (c.warp >> 3 == c.rank) return;
+  mbar_wait_cluster(AT(xbar[count % EXCHANGES]), count / EXCHANGES & 1);
+  finish(unit, count, (int)(threadIdx.x & 255));
+}
+
+// A chunk of any product.
+template <int P, int CHUNK> __device__ __forceinline__ void any_chunk(Cta &c, uint32_t rungs, u64 x, float sum[4]) {
+  if constexpr (P == PA || P == PM || P == HEADP || P == SELP)
+    q8_chunk(c, x, sum);
+  else
+    q4_chunk<P == OP || (P == DN && CHUNK > 0) ? 4 : 5>(c, rungs, x, sum);
+}
+// A cluster's units of a product: finish(unit, number, f) for every value that this block finishes. Sums of a unit are
+// added up behind the first chunk of the next and finished at its end: no warp waits for the slowest.
+template <int P, class Finish> __device__ __forceinline__ void multiply(const Block &b, Cta &c, Finish &&finish) {
+  Shared &s = shared_of();
+  const FastShare share = fast_share(P, b.head_rows, c.cluster);
+  const bool q8 = P == PA || P == PM || P == HEADP || P == SELP;
+  const u64 x0 = describe(AT(x) + c.group * GROUP_X_BYTES);
+  for (int i = 0; i < share.count; i++, c.unit++) {
+    const int which = c.unit & 1, unit = share.first + i * share.step;
+    const uint32_t rungs = AT(rungs[which][0][c.quarter * 16 + c.g]);
+    float sum[4] = {0, 0, 0, 0};
+    mbar_wait(AT(ladder_ready[which]), c.unit >> 1 & 1);
+    any_chunk<P, 0>(c, rungs, x0, sum);
+    if (i > 0) reduce(c, c.unit - 1);
+    u64 x = x0 + (q8 ? (int)FAST_Q8_STEPS : 2 * fast_groups_before(P, 1)) * STEP;
 #pragma unroll 1
-    for (int j = 0; j < count; j++) {
-      float sum[4] = {0, 0, 0, 0};
-#pragma unroll
-      for (int half = 0; half < (is_q8(P) ? 2 : 1); half++) {
-        const uint32_t at = item(c);
-        const Place place = {at + lane16, NG & 1 ? at + NG / 2 * 512 + lane16 / 2 : 0, at + codes_in,
-                             rungs_in + ((c.tables & 1) * BATCH + j) * 2048};
-        if (!is_q8(P)) {
-          q4_tile<NG>(place, x, sum);
-        } else {
-          q8_half(place, x, half, sum);
-          if (half) {
-            const float s0 = lds(place.codes), s1 = lds(place.codes + 32);
-            sum[0] *= s0, sum[1] *= s0, sum[2] *= s1, sum[3] *= s1;
-          }
-        }
-        release(b, c);
-      }
-      if (j == 0) mbar_wait(AT(red_free[0]) + (c.batch & 1) * 8, (c.batch / 2 & 1) ^ 1);
-      sts128(red_in + (c.batch & 1) * (BATCH * WARPS * 512) + j * (WARPS * 512), sum[0] * x.factor[0],
-             sum[1] * x.factor[1], sum[2] * x.factor[0], sum[3] * x.factor[1]);
-      if (j == count - 1) {
-        __syncwarp();
-        if (c.lane == 0) mbar_arrive(AT(red_full[0]) + (c.batch & 1) * 8);
-      }
-      if (j == 0) {
-        if (done) {
-          reduce(c, c.batch - 1, BATCH);
-          if (done > 1) finish_batch(c, c.batch - 2, tile - 2 * BATCH, BATCH, finish);
-        }
-        if (build) make_tables(c, c.tables + 1, ladder);
-      }
+    for (int n = 1; n < fast_chunks(P); n++) {
+      any_chunk<P, 1>(c, rungs, x, sum);
+      x += (q8 ? (int)FAST_Q8_STEPS : 2 * fast_groups(P, 1)) * STEP;
     }
-    c.batch++;
-    if (!is_q8(P)) c.tables++;
+    if (q8) {
+      const float s0 = s.ladder[which][c.quarter * 16 + c.g], s1 = s.ladder[which][c.quarter * 16 + c.g + 8];
+      sum[0] *= s0, sum[1] *= s0, sum[2] *= s1, sum[3] *= s1;
+    }
+    mbar_wait(AT(red_free), (c.unit & 1) ^ 1);
+    *reinterpret_cast<float4 *>(&s.red[c.group][c.quarter * 128 + c.lane * 4]) =
+        make_float4(sum[0] * c.factor[0], sum[1] * c.factor[1], sum[2] * c.factor[0], sum[3] * c.factor[1]);
+    __syncwarp();
+    if (c.lane == 0) mbar_arrive(AT(ladder_empty[which])), mbar_arrive(AT(red_full));
+    if (i > 0) finish_unit(c, c.unit - 1, unit - share.step, finish);
   }
-  if (!done) return;
-  const int last = first + (done - 1) * BATCH;
-  reduce(c, c.batch - 1, end - last);
-  if (done > 1) finish_batch(c, c.batch - 2, last - BATCH, BATCH, finish);
-  finish_batch(c, c.batch - 1, last, end - last, finish);
+  if (share.count == 0) return;
+  reduce(c, c.unit - 1);
+  finish_unit(c, c.unit - 1, share.first + (share.count - 1) * share.step, finish);
 }
 
 // ---- grid ----
@@ -355,12 +363,12 @@ __device__ __forceinline__ void stamp(const Block &b, const Cta &c) {
   }
 }
 __device__ __forceinline__ void meet(const Block &b, Cta &c) {
-  sync_cta();
+  sync_consumers();
   c.syncs++;
   if (threadIdx.x == 0) {
     unsigned seen = 0;
     asm volatile("fence.acq_rel.gpu;" ::: "memory");
-    asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(b.barrier) : "memory");
+    asm volatile("red.relaxed.gpu.global.add.u32 [%0], 1;" ::"l"(b.barrier) : "memory");
 #ifdef WATCH
     long long t0 = clock64();
 #endif
@@ -373,14 +381,20 @@ __device__ __forceinline__ void meet(const Block &b, Cta &c) {
 #endif
       asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(b.barrier) : "memory");
     } while (seen < c.syncs * CTAS);
-    asm volatile("fence.acq_rel.gpu;" ::: "memory");
   }
-  sync_cta();
+  sync_consumers();
   stamp(b, c);
 }
 
 // ---- activations ----
 __device__ __forceinline__ float4 ld4(const float *p) { return __ldcg(reinterpret_cast<const float4 *>(p)); }
+// A value of the kernel projection: the sum of its halves.
+__device__ __forceinline__ float kernel_value(const float *d) { return __ldcg(d) + __ldcg(d + ROWS * KROWS); }
+__device__ __forceinline__ float4 lds4(uint32_t at) {
+  float4 v;
+  asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "r"(at));
+  return v;
+}
 // 1 / rms of each row, from the CTAs' sums of squares, [rows][CTAS].
 __device__ __forceinline__ float inverse_rms(const Block &b, const Cta &c) {
   Shared &s = shared_of();
@@ -392,7 +406,7 @@ __device__ __forceinline__ float inverse_rms(const Block &b, const Cta &c) {
     for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(~0u, sum, o);
     if (c.lane == 0) s.inverse[c.warp] = __fdiv_rn(1.0f, __fsqrt_rn(sum / H + b.eps));
   }
-  sync_cta();
+  sync_consumers();
   return s.inverse[c.g];
 }
 __device__ __forceinline__ float4 mul4(float4 a, float4 b) {
@@ -405,108 +419,158 @@ __device__ __forceinline__ float4 up4(float4 v) { // of the row before
 }
 __device__ __forceinline__ void st4(float *p, float4 v) { *reinterpret_cast<float4 *>(p) = v; }
 
-// Parts of a warp's columns: scaled by a power of two so that the largest of a row is at most 2^15.
-template <int K> __device__ __forceinline__ void split_parts(const float4 v[K], Parts &x) {
+// A warp's columns of x, K steps of 16 from `step` of the warpgroup on, to shared memory as parts: a lane has columns 4
+// t to 4 t + 3 of row g. Scaled by a power of two so that the largest of a row and warpgroup is at most 2^15.
+template <int K> __device__ __forceinline__ void put_parts(Cta &c, const float4 v[K], int step, int steps = K) {
+  Shared &s = shared_of();
   float most = 0;
 #pragma unroll
   for (int k = 0; k < K; k++)
     most = fmaxf(fmaxf(most, fmaxf(fabsf(v[k].x), fabsf(v[k].y))), fmaxf(fabsf(v[k].z), fabsf(v[k].w)));
   most = fmaxf(most, __shfl_xor_sync(~0u, most, 1));
   most = fmaxf(most, __shfl_xor_sync(~0u, most, 2));
+  if (c.t == 0) s.most[c.group][c.quarter][c.g] = most;
+  sync_warpgroup(c.group); // and all have read what stood there
+#pragma unroll
+  for (int i = 0; i < 4; i++) most = fmaxf(most, s.most[c.group][i][c.g]);
   const int exponent = (int)(__float_as_uint(most) >> 23) - 127; // most < 2^(exponent + 1)
   const int k0 = exponent > 127 || exponent < -126 ? 0 : min(14 - exponent, 126);
   const float scale = __uint_as_float((uint32_t)(127 + k0) << 23), factor = __uint_as_float((uint32_t)(127 - k0) << 23);
+  const uint32_t to = AT(x) + c.group * GROUP_X_BYTES + step * STEP_BYTES + (c.t >> 1) * 128 + c.g * 16 + (c.t & 1) * 8;
 #pragma unroll
   for (int k = 0; k < K; k++) {
-    uint32_t lo[3], hi[3];
+    if (k >= steps) break;
+    uint32_t lo[PARTS], hi[PARTS];
     split_f16(v[k].x * scale, v[k].y * scale, lo);
     split_f16(v[k].z * scale, v[k].w * scale, hi);
 #pragma unroll
-    for (int i = 0; i < 3; i++) x.b[k][i][0] = lo[i], x.b[k][i][1] = hi[i];
+    for (int i = 0; i < PARTS; i++) sts64(to + k * STEP_BYTES + i * 256, lo[i], hi[i]);
   }
-  const int from = threadIdx.x % 4 * 8; // rows 2 t and 2 t + 1 are lanes 8 t and 8 t + 4
-  x.factor[0] = __shfl_sync(~0u, factor, from), x.factor[1] = __shfl_sync(~0u, factor, from + 4);
+  const int from = c.t * 8; // rows 2 t and 2 t + 1 are lanes 8 t and 8 t + 4
+  c.factor[0] = __shfl_sync(~0u, factor, from), c.factor[1] = __shfl_sync(~0u, factor, from + 4);
+  fence_products();
+  sync_warpgroup(c.group);
 }
-__device__ __forceinline__ float4 lds4(uint32_t at) {
-  float4 v;
-  asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "r"(at));
-  return v;
+// The warpgroup's columns of x, [8] rows of WIDTH floats, lie at first where their parts will: copied by its first
+// warp. Behind them, where there is a convolution, the kernel's values: [half][tap][row] 40 of them.
+template <int WIDTH> struct Staged {
+  static constexpr int ROW = WIDTH * 4 + (WIDTH % 32 == 0 ? 64 : 0); // rows in turn in the lower and upper banks
+  static constexpr int TAPS = KERNEL_HALVES * 2 * ROWS, TAP = 176;   // the kernel's values
+  uint32_t rows, taps;
+  __device__ __forceinline__ Staged(const Cta &c) : rows(AT(x) + c.group * GROUP_X_BYTES), taps(rows + ROWS * ROW) {}
+};
+template <int WIDTH>
+__device__ __forceinline__ void stage_rows(const Cta &c, const float *x, int stride, const float *d) {
+  typedef Staged<WIDTH> S;
+  Shared &s = shared_of();
+  if (c.quarter) return;
+  const S to(c);
+  asm volatile("fence.proxy.async;" ::: "memory"); // what others wrote, and what was read here before
+  if (c.lane == 0) mbar_expect(AT(rows_full[c.group]), ROWS * WIDTH * 4 + (d ? S::TAPS * 160 : 0));
+  __syncwarp();
+  if (c.lane < ROWS)
+    bulk_load(to.rows + c.lane * S::ROW, x + c.lane * stride, WIDTH * 4, AT(rows_full[c.group]), shared_policy());
+  if (d) {
+    const int half = c.lane / 16, tap = c.lane / 8 % 2, row = c.lane % 8;
+    bulk_load(to.taps + c.lane * S::TAP, d + (half * ROWS + row) * KROWS + tap * GROUPS, 160, AT(rows_full[c.group]),
+              shared_policy());
+  }
+}
+__device__ __forceinline__ void wait_staged(Cta &c) {
+  mbar_wait(AT(rows_full[c.group]), c.staged);
+  c.staged ^= 1;
 }
 // rms(h, norm), times the column field: for products of q8_2f. The next chunk has both vectors.
-__device__ __forceinline__ void load_norm(const Block &b, Cta &c, const float *h_all, float *out, Parts &x) {
-  const int first = c.rank * (H / 2) + c.warp * SLICE + 4 * c.t;
-  const float *h = h_all + c.g * H + first;
-  float4 v[20];
-#pragma unroll
-  for (int k = 0; k < 20; k++) v[k] = ld4(h + 16 * k);
+template <int P> __device__ __forceinline__ void load_norm(const Block &b, Cta &c, const float *h_all, float *out) {
+  constexpr int STEPS = P == PA || P == PM ? 5 : 10, WIDTH = STEPS * 64; // of a warp, of a warpgroup
+  const int in = c.quarter * STEPS * 16 + 4 * c.t, first = fast_first_column(P, c.cta) + c.group * WIDTH;
+  float4 v[STEPS];
+  stage_rows<WIDTH>(c, h_all + first, H, nullptr);
   const float inv = inverse_rms(b, c);
-  const uint32_t at = item(c) + c.t * 16;
-  const bool write = out && c.cluster == 0 && (int)c.g < b.rows;
+  const uint32_t at = AT(slot[c.slot]) + c.group * CHUNK_BYTES + in * 4;
+  const uint32_t rows = Staged<WIDTH>(c).rows + c.g * Staged<WIDTH>::ROW + in * 4;
+  mbar_wait(AT(full[c.group][c.slot]), c.parity);
+  wait_staged(c);
+  const bool write = out && fast_share(P, H, c.cluster).first == 0 && (int)c.g < b.rows;
 #pragma unroll
-  for (int k = 0; k < 20; k++) {
-    v[k] = mul4(scale4(v[k], inv), lds4(at + 64 * k));
-    if (write) st4(out + c.g * H + first + 16 * k, v[k]);
-    v[k] = mul4(v[k], lds4(at + VECTOR + 64 * k));
+  for (int k = 0; k < STEPS; k++) {
+    v[k] = mul4(scale4(lds4(rows + 64 * k), inv), lds4(at + 64 * k));
+    if (write) st4(out + c.g * H + first + in + 16 * k, v[k]);
+    v[k] = mul4(v[k], lds4(at + WIDTH * 4 + 64 * k));
   }
-  split_parts<20>(v, x);
-  release(b, c);
+  release(c);
+  put_parts<STEPS>(c, v, c.quarter * STEPS);
 }
 // The convolution before a sub-layer. The next chunk has the norm and the row's own base, the one after it the base of
 // the row before.
-__device__ __forceinline__ void load_conv(const Block &b, Cta &c, const float *h_all, const float *d_all, float *out,
-                                          Parts &x) {
-  const int first = c.rank * (H / 2) + c.warp * SLICE + 4 * c.t;
-  const float *h = h_all + c.g * H + first, *d = d_all + c.g * KROWS + first / 16;
-  float4 v[20];
-  float own[5], other[5]; // of every fourth group
-#pragma unroll
-  for (int k = 0; k < 20; k++) v[k] = ld4(h + 16 * k);
-#pragma unroll
-  for (int i = 0; i < 5; i++) {
-    const int k = 4 * i + c.t;
-    own[i] = __ldcg(d + k), other[i] = __ldcg(d + GROUPS + k);
-  }
+__device__ __forceinline__ void load_conv(const Block &b, Cta &c, const float *h_all, float *out) {
+  typedef Staged<640> S;
+  const int in = c.quarter * 160 + 4 * c.t, first = c.rank * (H / 2) + c.group * 640;
+  float4 v[10];
+  stage_rows<640>(c, h_all + first, H, b.d + first / 16);
   const float inv = inverse_rms(b, c);
-  const uint32_t at = item(c) + c.t * 16;
-  Cta next = c;
-  next_slot(next.slot, next.parity);
-  const uint32_t at1 = item(next) + c.t * 16;
+  const int slot = c.slot;
+  const uint32_t at = AT(slot[slot]) + c.group * CHUNK_BYTES + in * 4;
+  mbar_wait(AT(full[c.group][slot]), c.parity);
+  next_slot(c.slot, c.parity);
+  const uint32_t at1 = AT(slot[c.slot]) + c.group * CHUNK_BYTES + in * 4;
+  mbar_wait(AT(full[c.group][c.slot]), c.parity);
+  wait_staged(c);
+  const uint32_t rows = S(c).rows + c.g * S::ROW + in * 4, taps = S(c).taps + c.g * S::TAP + c.quarter * 40;
   const bool write = out && c.cluster == 0 && (int)c.g < b.rows;
 #pragma unroll
-  for (int k = 0; k < 20; k++) {
-    const float4 n = mul4(scale4(v[k], inv), lds4(at + 64 * k)), before = up4(n), w0 = lds4(at + VECTOR + 64 * k),
-                 w1 = lds4(at1 + 64 * k);
-    const float d0 = __shfl_sync(~0u, own[k / 4], k % 4, 4), d1 = __shfl_sync(~0u, other[k / 4], k % 4, 4);
+  for (int k = 0; k < 10; k++) {
+    const float4 n = mul4(scale4(lds4(rows + 64 * k), inv), lds4(at + 64 * k)), before = up4(n),
+                 w0 = lds4(at + 640 * 4 + 64 * k), w1 = lds4(at1 + 64 * k);
+    const float d0 = lds(taps + 4 * k) + lds(taps + 16 * S::TAP + 4 * k),
+                d1 = lds(taps + 8 * S::TAP + 4 * k) + lds(taps + 24 * S::TAP + 4 * k);
     float4 y = make_float4((w0.x + d0) * n.x, (w0.y + d0) * n.y, (w0.z + d0) * n.z, (w0.w + d0) * n.w);
     if (c.g > 0) {
       y.x += (w1.x + d1) * before.x, y.y += (w1.y + d1) * before.y;
       y.z += (w1.z + d1) * before.z, y.w += (w1.w + d1) * before.w;
     }
-    if (write) st4(out + c.g * H + first + 16 * k, y);
+    if (write) st4(out + c.g * H + first + in + 16 * k, y);
     v[k] = y;
   }
-  split_parts<20>(v, x);
-  release(b, c);
-  release(b, c);
+  __syncwarp();
+  if (c.lane == 0) mbar_arrive(AT(empty[c.group][slot]));
+  release(c);
+  put_parts<10>(c, v, c.quarter * 10);
 }
-// A plain matrix of activations.
-template <int K> __device__ __forceinline__ void load_plain(const float *x_row, int first, Parts &x) {
+// A plain matrix of activations, of WIDTH columns a warpgroup; the block's first column is x. A warp has up to K steps.
+template <int K, int WIDTH> __device__ __forceinline__ void load_plain(Cta &c, const float *x, int stride) {
+  constexpr int STEPS = WIDTH / 16; // of the warpgroup: the first warps have one more
+  const int q = c.quarter, step = q * (STEPS / 4) + min(q, STEPS % 4), steps = STEPS / 4 + (q < STEPS % 4);
   float4 v[K];
+  stage_rows<WIDTH>(c, x + c.group * WIDTH, stride, nullptr);
+  wait_staged(c);
+  const uint32_t rows = Staged<WIDTH>(c).rows + c.g * Staged<WIDTH>::ROW + (step * 16 + 4 * c.t) * 4;
 #pragma unroll
-  for (int k = 0; k < K; k++) v[k] = ld4(x_row + first + 16 * k);
-  split_parts<K>(v, x);
+  for (int k = 0; k < K; k++) v[k] = k < steps ? lds4(rows + 64 * k) : make_float4(0, 0, 0, 0);
+  put_parts<K>(c, v, step, steps);
 }
-// Sums of squares of what each thread has, of row col_of(its number): [rows][CTAS].
-__device__ __forceinline__ void write_sums(const Block &b, const Cta &c, float square) {
-  float *area = &shared_of().red[0][0][0][0];
-  sync_cta();
-  area[threadIdx.x] = square;
-  sync_cta();
-  const int n = c.warp, k = c.lane;
-  float sum = area[(k >> 1) << 4 | (n >> 1) << 2 | (k & 1) << 1 | (n & 1)];
+// Sums of squares of what each thread has, of row n: [rows][CTAS].
+__device__ void write_sums(const Block &b, const Cta &c, float square, int n, bool has) {
+  Shared &s = shared_of();
+  const int tid = threadIdx.x;
+  // Lanes of one n within a warp lie 16 apart and 2 apart (col_of); every n is in every warp.
+  float *area = &s.red[0][0];
+  sync_consumers();
+  area[tid] = has ? square : 0;
+  sync_consumers();
+  if (c.warp < 8) { // row c.warp
+    float sum = 0;
+    const int n0 = c.warp;
 #pragma unroll
-  for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(~0u, sum, o);
-  if (c.lane == 0) b.sums[n * CTAS + c.cta] = sum;
+    for (int i = 0; i < 2; i++) {
+      const int k = c.lane + 32 * i; // 64 values of this n: v has bits 0, 2, 3 set by n
+      const int v = (k >> 1 << 4) | (n0 >> 1) << 2 | (k & 1) << 1 | (n0 & 1);
+      sum += area[v];
+    }
+#pragma unroll
+    for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(~0u, sum, o);
+    if (c.lane == 0) b.sums[c.warp * CTAS + c.cta] = sum;
+  }
 }
 __device__ __forceinline__ float silu(float x) { return x / (1.0f + expf(-x)); }
 } // namespace fast

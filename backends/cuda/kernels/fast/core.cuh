@@ -9,8 +9,8 @@
 #endif
 
 namespace fast {
-constexpr int WARPS = FAST_WARPS, THREADS = WARPS * 32, BATCH = 4;
-constexpr int MAXG = 10; // groups of 32 columns a warp
+constexpr int WARPS = FAST_WARPS, THREADS = FAST_THREADS, WARPGROUPS = FAST_WARPGROUPS;
+constexpr int PARTS = FAST_PARTS; // f16 numbers that an activation is the sum of
 
 typedef unsigned long long u64;
 
@@ -59,12 +59,22 @@ __device__ __forceinline__ u64 stream_policy() {
   asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
   return policy;
 }
+__device__ __forceinline__ u64 shared_policy() { // of what other blocks of threads read, too
+  u64 policy;
+  asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
 __device__ __forceinline__ void bulk_load(uint32_t to, const void *from, uint32_t bytes, uint32_t bar, u64 policy) {
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::
           "r"(to),
       "l"(from), "r"(bytes), "r"(bar), "l"(policy)
       : "memory");
+}
+// A value that the compiler computes anew from: what follows from it is not kept in registers for long.
+__device__ __forceinline__ uint32_t anew(uint32_t v) {
+  asm volatile("" : "+r"(v));
+  return v;
 }
 __device__ __forceinline__ uint32_t map_rank(uint32_t address, uint32_t rank) {
   uint32_t out;
@@ -76,21 +86,44 @@ __device__ __forceinline__ uint32_t cluster_rank() {
   asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(r));
   return r;
 }
-__device__ __forceinline__ void sync_cta() { __syncthreads(); }
+__device__ __forceinline__ void sync_consumers() { asm volatile("bar.sync 1, 512;" ::: "memory"); }
 
-// Volatile: products stay in the order in which they are written.
-__device__ __forceinline__ void mma_f16(float c[4], const uint32_t a[4], const uint32_t b[2], bool zero) {
-  if (zero)
-    asm volatile(
-        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};"
-        : "=f"(c[0]), "=f"(c[1]), "=f"(c[2]), "=f"(c[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(0.0f));
-  else
-    asm volatile(
-        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+__device__ __forceinline__ void sync_warpgroup(uint32_t group) {
+  asm volatile("bar.sync %0, 128;" ::"r"(group + 2) : "memory");
 }
+
+// ---- products of a warpgroup: 64 rows of weights in registers, [parts][8] rows of activations in shared memory ----
+// Of 16 columns there lie [part][half of the columns][row][8 columns].
+constexpr int STEP_BYTES = 256 * PARTS, STEP = STEP_BYTES / 16; // of 16 columns, the same as an addend of a description
+constexpr int SUMS = 4 * PARTS;                                 // of a thread
+__device__ __forceinline__ u64 describe(uint32_t address) {
+  const u64 columns = 128 >> 4, rows = 256 >> 4; // from half to half, from part to part
+  return (address >> 4 & 0x3fff) | columns << 16 | rows << 32;
+}
+__device__ __forceinline__ void product_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void product_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int LEFT> __device__ __forceinline__ void product_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
+}
+// d = (add ? d : 0) + a x. Until it is waited for, neither d nor a may be touched.
+__device__ __forceinline__ void product(float (&d)[12], const uint32_t a[4], u64 x, int add) {
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %17, 0;\n"
+               "wgmma.mma_async.sync.aligned.m64n24k16.f32.f16.f16 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11}, "
+               "{%12,%13,%14,%15}, %16, p, 1, 1, 0;\n}"
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
+                 "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(x), "r"(add));
+}
+__device__ __forceinline__ void product(float (&d)[4], const uint32_t a[4], u64 x, int add) {
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %9, 0;\n"
+               "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0,%1,%2,%3}, {%4,%5,%6,%7}, %8, p, 1, 1, 0;\n}"
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(x), "r"(add));
+}
+// The sum of the parts' sums.
+__device__ __forceinline__ float sum_of_parts(const float (&d)[12], int i) { return d[i] + (d[4 + i] + d[8 + i]); }
+__device__ __forceinline__ float sum_of_parts(const float (&d)[4], int i) { return d[i]; }
+
 __device__ __forceinline__ uint32_t add_f16x2(uint32_t a, uint32_t b) {
   uint32_t d;
   asm("add.rn.f16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
@@ -110,11 +143,13 @@ __device__ __forceinline__ uint32_t and_or(uint32_t a, uint32_t m, uint32_t o) {
 __device__ __forceinline__ void lds128(uint32_t at, uint32_t &a, uint32_t &b, uint32_t &c, uint32_t &d) {
   asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(at));
 }
+__device__ __forceinline__ void sts64(uint32_t at, uint32_t a, uint32_t b) {
+  asm volatile("st.shared.v2.u32 [%0], {%1,%2};" ::"r"(at), "r"(a), "r"(b) : "memory");
+}
+// What was written to shared memory before is seen by products.
+__device__ __forceinline__ void fence_products() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 __device__ __forceinline__ void lds64(uint32_t at, uint32_t &a, uint32_t &b) {
   asm volatile("ld.shared.v2.u32 {%0,%1}, [%2];" : "=r"(a), "=r"(b) : "r"(at));
-}
-__device__ __forceinline__ void sts128(uint32_t at, float a, float b, float c, float d) {
-  asm volatile("st.shared.v4.f32 [%0], {%1,%2,%3,%4};" ::"r"(at), "f"(a), "f"(b), "f"(c), "f"(d) : "memory");
 }
 __device__ __forceinline__ float lds(uint32_t at) {
   float v;
@@ -137,10 +172,6 @@ __device__ __forceinline__ void decode_q8(uint32_t w, uint32_t a[2]) {
   a[0] = add_f16x2(and_or(w, bytes, magic), minus_1152);
   a[1] = add_f16x2(and_or(w >> 8, bytes, magic), minus_1152);
 }
-struct Parts {
-  uint32_t b[MAXG * 2][3][2];
-  float factor[2]; // of this thread's two columns of the products: x is 2^-k times as large as its parts
-};
 __device__ __forceinline__ uint32_t pack_f16(float lo, float hi) {
   uint32_t d;
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(hi), "f"(lo));
@@ -153,9 +184,9 @@ __device__ __forceinline__ float2 unpack_f16(uint32_t p) {
       : "r"(p));
   return v;
 }
-__device__ __forceinline__ void split_f16(float x, float y, uint32_t p[3]) {
+__device__ __forceinline__ void split_f16(float x, float y, uint32_t p[PARTS]) {
 #pragma unroll
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < PARTS; i++) {
     p[i] = pack_f16(x, y);
     const float2 taken = unpack_f16(p[i]);
     x -= taken.x, y -= taken.y;
@@ -175,7 +206,8 @@ __device__ __forceinline__ void split_bf16(float x, float y, uint32_t p[3]) {
   }
 }
 __device__ __forceinline__ void mma_bf16(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
@@ -183,11 +215,6 @@ __device__ __forceinline__ void st_async(uint32_t address, float v, uint32_t bar
   asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %1, [%2];" ::"r"(address), "f"(v),
                "r"(bar)
                : "memory");
-}
-// A value that the compiler keeps instead of computing it again.
-__device__ __forceinline__ uint32_t keep(uint32_t v) {
-  asm volatile("" : "+r"(v));
-  return v;
 }
 } // namespace fast
 

@@ -1,8 +1,8 @@
 /* Geometry of the fast kernel, and where the weights lie that it reads. The same to the host and to the device.
  *
- * What a warp of a block of threads reads of all weights is one stream of items, in the order in which it needs them:
- * of each product its vectors, then for each tile of 16 rows the warp's columns (q8_2f: in two halves). Two blocks of
- * threads are a cluster; a cluster has the same tiles, each of its blocks half of the columns. */
+ * What a block of threads reads of all weights is one stream, in the order in which it needs them: of each product
+ * each unit of 64 rows at the block's columns. Two blocks of threads are a cluster; they have the same
+ * units, each half of the columns. A warpgroup has a quarter of its block's columns, read in chunks. */
 #ifndef DFLASH_CUDA_FAST_LAYOUT_H
 #define DFLASH_CUDA_FAST_LAYOUT_H
 
@@ -37,20 +37,24 @@ enum {
 enum {
   FAST_BLOCKS = 132, /* of threads: one a processor, all at once */
   FAST_CLUSTERS = FAST_BLOCKS / 2,
-  FAST_WARPS = 8,
-  FAST_THREADS = FAST_WARPS * 32,
-  FAST_SHARED_BYTES = 227 << 10, /* of a block of threads, all that there is */
+  FAST_WARPGROUPS = 4, /* that compute, of four warps each */
+  FAST_WARPS = 4 * FAST_WARPGROUPS,
+  FAST_THREADS = (FAST_WARPS + 4) * 32, /* one more warp copies, two make ladders */
+  FAST_SHARED_BYTES = 227 << 10,        /* of a block of threads, all that there is */
 
-  FAST_TILE = 16,                            /* rows */
-  FAST_GROUP_BYTES = 256,                    /* of 16 x 32 weights of q4tp */
-  FAST_CODE_BYTES = 128,                     /* codes of a tile's rows for up to 10 groups */
-  FAST_Q8_BYTES = 10 * 256,                  /* of 16 x 160 weights of q8_2f */
-  FAST_SCALE_BYTES = 64,                     /* scales of a tile's rows */
-  FAST_SLICE = FAST_HIDDEN / 2 / FAST_WARPS, /* columns of a warp, out of the hidden size */
-  FAST_VECTOR_BYTES = FAST_SLICE * 4,        /* a vector's elements at them */
-  FAST_DOWN_QUARTERS = 4,                    /* parts of the columns of down, of 16 clusters each */
-  FAST_DOWN_CLUSTERS = 64,
-  FAST_DOWN_TILES = FAST_HIDDEN / FAST_TILE / (FAST_DOWN_CLUSTERS / FAST_DOWN_QUARTERS),
+  FAST_UNIT = 64,         /* rows */
+  FAST_TILE = 16,         /* rows of a warp */
+  FAST_GROUP_BYTES = 256, /* of 16 x 32 weights of q4tp */
+  FAST_CODE_BYTES = 64,   /* codes of a warp's rows for up to 5 groups */
+  FAST_MOST_GROUPS = 5,   /* of a chunk of q4tp */
+  FAST_LADDER_BYTES = FAST_UNIT * 8,
+  FAST_Q8_STEPS = 5, /* of 16 columns, of a chunk of q8_2f */
+  FAST_Q8_CHUNK = 4 * FAST_Q8_STEPS * 256,
+  FAST_SCALE_BYTES = FAST_UNIT * 4,
+  FAST_KERNEL_HALVES = 2, /* parts of the columns of a kernel projection, of 20 clusters each */
+  FAST_KERNEL_UNITS = FAST_KERNEL_ROWS / FAST_UNIT,
+  FAST_DOWN_QUARTERS = 4, /* parts of the columns of down, of 16 clusters each */
+  FAST_DOWN_CLUSTERS = 16,
 
   FAST_SPLITS = 16,                           /* parts of the context in attention; one more is the block */
   FAST_SPLIT_FLOATS = 32 * FAST_HEAD_DIM + 64 /* of the values of a part and kv head */
@@ -62,27 +66,22 @@ enum {
   FAST_QKV, /* rows of q, k, v */
   FAST_O,
   FAST_MLP_KERNEL,
-  FAST_GATE_UP, /* a tile of gate and one of up take turns */
+  FAST_GATE_UP, /* units of 32 rows of gate and the same of up */
   FAST_DOWN,
   FAST_LAYER_PRODUCTS,
   FAST_HEAD = FAST_LAYER_PRODUCTS,
-  FAST_SELECTOR
+  FAST_SELECTOR,
+  FAST_MOST_PRODUCTS = FAST_LAYER_PRODUCTS * FAST_MOST_LAYERS + 2
 };
 
-/* The ladders of a layer, a pair of f32 a row: rows of qkv, o, gate and up, down. */
-enum {
-  FAST_O_LADDERS = FAST_QKV_ROWS,
-  FAST_GATE_UP_LADDERS = FAST_O_LADDERS + FAST_HIDDEN,
-  FAST_DOWN_LADDERS = FAST_GATE_UP_LADDERS + 2 * FAST_INTERMEDIATE,
-  FAST_LAYER_LADDERS = FAST_DOWN_LADDERS + FAST_HIDDEN
-};
+/* Units of 64 rows that a cluster has of a product: first, first + step, ..; part: of the columns. */
+typedef struct FastShare {
+  int first, step, count, part;
+} FastShare;
 
-typedef struct FastRange {
-  int from, to;
-} FastRange;
-
+FAST_FUNCTION bool fast_is_kernel(int product) { return product == FAST_ATTN_KERNEL || product == FAST_MLP_KERNEL; }
 FAST_FUNCTION bool fast_is_q8(int product) {
-  return product == FAST_ATTN_KERNEL || product == FAST_MLP_KERNEL || product == FAST_HEAD || product == FAST_SELECTOR;
+  return fast_is_kernel(product) || product == FAST_HEAD || product == FAST_SELECTOR;
 }
 
 /* The i-th product of a block and its layer; -1 past the last. */
@@ -93,80 +92,110 @@ FAST_FUNCTION int fast_product(int i, int layers, int *layer) {
   return i == 0 ? (int)FAST_SELECTOR : i == 1 ? (int)FAST_HEAD : -1;
 }
 
-FAST_FUNCTION int fast_tile_count(int product, int head_rows) {
+FAST_FUNCTION int fast_unit_count(int product, int head_rows) {
   switch (product) {
   case FAST_ATTN_KERNEL:
   case FAST_MLP_KERNEL:
-    return FAST_KERNEL_ROWS / FAST_TILE;
+    return FAST_KERNEL_UNITS;
   case FAST_QKV:
-    return FAST_QKV_ROWS / FAST_TILE;
+    return FAST_QKV_ROWS / FAST_UNIT;
   case FAST_GATE_UP:
-    return 2 * FAST_INTERMEDIATE / FAST_TILE;
+    return 2 * FAST_INTERMEDIATE / FAST_UNIT;
   case FAST_SELECTOR:
-    return FAST_RANK / FAST_TILE;
+    return FAST_RANK / FAST_UNIT;
   case FAST_HEAD:
-    return (head_rows + FAST_TILE - 1) / FAST_TILE;
+    return (head_rows + FAST_UNIT - 1) / FAST_UNIT;
   default:
-    return FAST_HIDDEN / FAST_TILE;
+    return FAST_HIDDEN / FAST_UNIT;
   }
 }
 
-/* The tiles that a cluster has of a product. */
-FAST_FUNCTION FastRange fast_tiles(int product, int head_rows, int cluster) {
-  FastRange r = {0, 0};
-  if (product == FAST_DOWN) {
-    if (cluster < FAST_DOWN_CLUSTERS) r.from = cluster % 16 * FAST_DOWN_TILES, r.to = r.from + FAST_DOWN_TILES;
-    return r;
+/* Every count-th unit from `first` on, of `step` clusters that share them. The first rows of the head are the first of
+ * each cluster's: a shortlist is the start of every stream. */
+FAST_FUNCTION FastShare fast_share(int product, int head_rows, int cluster) {
+  const int units = fast_unit_count(product, head_rows);
+  FastShare s = {cluster, FAST_CLUSTERS, 0, 0};
+  if (fast_is_kernel(product)) s.step = FAST_KERNEL_UNITS, s.part = cluster / s.step;
+  if (product == FAST_DOWN) s.step = FAST_DOWN_CLUSTERS, s.part = cluster / s.step;
+  if (product == FAST_SELECTOR) s.first = FAST_CLUSTERS - 1 - cluster;
+  if (s.step != FAST_CLUSTERS) s.first = cluster % s.step;
+  if (s.part < (fast_is_kernel(product) ? (int)FAST_KERNEL_HALVES
+                : product == FAST_DOWN  ? (int)FAST_DOWN_QUARTERS
+                                        : 1) &&
+      s.first < units)
+    s.count = (units - s.first + s.step - 1) / s.step;
+  return s;
+}
+
+/* Columns of a warpgroup. */
+FAST_FUNCTION int fast_group_columns(int product) {
+  switch (product) {
+  case FAST_ATTN_KERNEL:
+  case FAST_MLP_KERNEL:
+    return FAST_HIDDEN / (2 * FAST_KERNEL_HALVES * FAST_WARPGROUPS);
+  case FAST_O:
+    return FAST_QUERY_ROWS / (2 * FAST_WARPGROUPS);
+  case FAST_DOWN:
+    return FAST_INTERMEDIATE / (2 * FAST_DOWN_QUARTERS * FAST_WARPGROUPS);
+  default:
+    return FAST_HIDDEN / (2 * FAST_WARPGROUPS);
   }
-  const int unit = product == FAST_GATE_UP ? 2 : 1, units = fast_tile_count(product, head_rows) / unit;
-  r.from = (int)((long long)cluster * units / FAST_CLUSTERS) * unit;
-  r.to = (int)((long long)(cluster + 1) * units / FAST_CLUSTERS) * unit;
-  return r;
 }
-
-/* Groups of 32 columns of a warp, and the first of them among those of its block of threads. */
-FAST_FUNCTION int fast_groups(int product, int warp) {
-  return product == FAST_O ? 8 : product == FAST_DOWN ? (warp < 4 ? 9 : 8) : 10;
-}
-FAST_FUNCTION int fast_first_group(int product, int warp) {
-  return product == FAST_DOWN ? warp * 8 + (warp < 4 ? warp : 4) : warp * fast_groups(product, warp);
-}
-
-FAST_FUNCTION int fast_item_bytes(int product, int warp) {
-  return fast_is_q8(product) ? (int)(FAST_Q8_BYTES + FAST_SCALE_BYTES)
-                             : fast_groups(product, warp) * FAST_GROUP_BYTES + FAST_CODE_BYTES;
-}
-FAST_FUNCTION int fast_items_a_tile(int product) { return fast_is_q8(product) ? 2 : 1; }
-
-/* Vectors before a product's tiles: norm and column field; norm, base of the row, base of the row before. */
-FAST_FUNCTION int fast_vectors(int product) {
-  return product == FAST_O || product == FAST_DOWN ? 0 : product == FAST_QKV || product == FAST_GATE_UP ? 3 : 2;
-}
+FAST_FUNCTION int fast_block_columns(int product) { return fast_group_columns(product) * FAST_WARPGROUPS; }
 
 /* The first column of a block of threads. */
 FAST_FUNCTION int fast_first_column(int product, int block) {
-  if (product == FAST_DOWN) return (block / 2 / 16 * 2 + block % 2) * (FAST_INTERMEDIATE / 8);
-  return block % 2 * ((product == FAST_O ? (int)FAST_QUERY_ROWS : (int)FAST_HIDDEN) / 2);
+  return (fast_share(product, 1, block / 2).part * 2 + block % 2) * fast_block_columns(product);
 }
 
-FAST_FUNCTION int fast_first_ladder(int product) {
-  switch (product) {
-  case FAST_O:
-    return FAST_O_LADDERS;
-  case FAST_GATE_UP:
-    return FAST_GATE_UP_LADDERS;
-  case FAST_DOWN:
-    return FAST_DOWN_LADDERS;
-  default:
-    return 0;
-  }
+/* Chunks of a unit and warpgroup. */
+FAST_FUNCTION int fast_chunks(int product) {
+  return fast_is_q8(product) ? fast_group_columns(product) / (16 * FAST_Q8_STEPS) : 4;
+}
+/* Groups of 32 columns of a chunk of q4tp, and those before it. */
+FAST_FUNCTION int fast_groups(int product, int chunk) {
+  return product == FAST_O || (product == FAST_DOWN && chunk > 0) ? 4 : 5;
+}
+FAST_FUNCTION int fast_groups_before(int product, int chunk) {
+  return product == FAST_O ? 4 * chunk : product == FAST_DOWN ? 4 * chunk + (chunk > 0) : 5 * chunk;
+}
+/* The parts of the four warps lie one after another. */
+FAST_FUNCTION int fast_chunk_bytes(int product, int chunk) {
+  return fast_is_q8(product) ? (int)FAST_Q8_CHUNK
+                             : 4 * (fast_groups(product, chunk) * (int)FAST_GROUP_BYTES + (int)FAST_CODE_BYTES);
 }
 
-/* Bytes of a product in a warp's stream. */
-FAST_FUNCTION uint64_t fast_warp_bytes(int product, int head_rows, int block, int warp) {
-  const FastRange tiles = fast_tiles(product, head_rows, block / 2);
-  return (uint64_t)fast_vectors(product) * FAST_VECTOR_BYTES +
-         (uint64_t)(tiles.to - tiles.from) * (uint64_t)(fast_item_bytes(product, warp) * fast_items_a_tile(product));
+/* Before a unit's chunks: a pair of f32 a row, the ladder's first rung and the factor to the next; q8_2f: a row's
+ * scale. */
+FAST_FUNCTION int fast_ladder_bytes(int product) {
+  return fast_is_q8(product) ? (int)FAST_SCALE_BYTES : (int)FAST_LADDER_BYTES;
+}
+/* Behind it the chunks, of each warpgroup in turn. */
+FAST_FUNCTION int fast_unit_bytes(int product) {
+  int bytes = 0;
+  for (int chunk = 0; chunk < fast_chunks(product); chunk++) bytes += fast_chunk_bytes(product, chunk);
+  return FAST_WARPGROUPS * bytes + fast_ladder_bytes(product);
+}
+
+/* Vectors of a product: norm and column field; norm, base of the row, base of the row before. They lie apart from the
+ * stream, once for all clusters: of each product, block of columns and warpgroup in turn the first two (a chunk), then
+ * the third (another). */
+FAST_FUNCTION int fast_vectors(int product) {
+  return product == FAST_O || product == FAST_DOWN ? 0 : product == FAST_QKV || product == FAST_GATE_UP ? 3 : 2;
+}
+FAST_FUNCTION int fast_vector_chunks(int product) { return (fast_vectors(product) + 1) / 2; }
+FAST_FUNCTION int fast_vector_bytes(int product, int chunk) {
+  return (chunk == 0 ? 2 : 1) * fast_group_columns(product) * 4;
+}
+/* Where those of a block of threads begin, i as for fast_product. */
+enum { FAST_VECTORS_BYTES = 3 * FAST_HIDDEN * 4 }; /* of a product, at most */
+FAST_FUNCTION int64_t fast_vectors_at(int i, int product, int block) {
+  return (int64_t)i * FAST_VECTORS_BYTES + (int64_t)fast_first_column(product, block) * fast_vectors(product) * 4;
+}
+
+/* Bytes of a product in the stream of a block of threads. */
+FAST_FUNCTION uint64_t fast_block_bytes(int product, int head_rows, int block) {
+  return (uint64_t)fast_share(product, head_rows, block / 2).count * (uint64_t)fast_unit_bytes(product);
 }
 
 #endif

@@ -1,124 +1,22 @@
-/* The fast kernel as a plain program on the host: weights are read from the stream, item by item, in the order in which
- * the warps take them; each value goes where the kernel puts it. It tests what surrounds the kernel: the packed
- * weights, the arguments, the stages' places, the spans. */
+/* The fast kernel as a plain program on the host: weights are read from the stream, chunk by chunk, in the order in
+ * which the blocks of threads take them; each value goes where the kernel puts it. It tests what surrounds the kernel:
+ * the packed weights, the arguments, the stages' places, the spans. */
 #include "fast_model.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <vector>
 
-#include "../../kernels/fast/arguments.h"
 #include "emulated.h"
+#include "fast_stream.h"
 
 namespace {
 
 enum { H = FAST_HIDDEN, I = FAST_INTERMEDIATE, HD = FAST_HEAD_DIM, KV = FAST_KV_HEADS, R = FAST_ROWS };
-typedef std::vector<float> Values; /* [8][width] */
+typedef FastValues Values; /* [8][width] */
 
 template <class T> T *at(CudaAddress address) { return reinterpret_cast<T *>(address); }
-
-template <class T> T load(const unsigned char *from) {
-  T value;
-  memcpy(&value, from, sizeof value);
-  return value;
-}
-
-/* Where each warp is in its stream. */
-struct Reader {
-  const FastBlock &b;
-  std::vector<const unsigned char *> warps;
-  explicit Reader(const FastBlock &block) : b(block) {
-    for (int i = 0; i < FAST_BLOCKS * FAST_WARPS; i++)
-      warps.push_back(at<unsigned char>(b.stream) + at<uint64_t>(b.stream_first)[i]);
-  }
-};
-
-/* A product's vectors, the same in every cluster. */
-std::vector<Values> take_vectors(Reader &r, int product) {
-  std::vector<Values> vectors((size_t)fast_vectors(product), Values(H));
-  for (int i = 0; i < FAST_BLOCKS * FAST_WARPS; i++) {
-    const int block = i / FAST_WARPS, first = fast_first_column(product, block) + i % FAST_WARPS * FAST_SLICE;
-    for (Values &v : vectors) {
-      if (block < 2) memcpy(&v[(size_t)first], r.warps[(size_t)i], FAST_VECTOR_BYTES);
-      if (memcmp(&v[(size_t)first], r.warps[(size_t)i], FAST_VECTOR_BYTES) != 0) abort();
-      r.warps[(size_t)i] += FAST_VECTOR_BYTES;
-    }
-  }
-  return vectors;
-}
-
-/* y += w * x for all eight rows; x is [column][8]. */
-void add(float *y, float w, const float *x) {
-  for (int n = 0; n < R; n++) y[n] += w * x[n];
-}
-
-/* Sums of a tile, [16][8]. */
-void q8_item(const unsigned char *item, int first, const Values &x, float (*sums)[R]) {
-  for (int lane = 0; lane < 32; lane++)
-    for (int k = 0; k < 10; k++)
-      for (int byte = 0; byte < 8; byte++) {
-        const int w = item[k / 2 * 512 + lane * 16 + k % 2 * 8 + byte] - 128, row = lane / 4 + 8 * (byte & 1);
-        const float scale = load<float>(item + FAST_Q8_BYTES + 4 * row);
-        add(sums[row], (float)w * scale, &x[(size_t)(first + k * 16 + lane % 4 * 4 + byte / 2) * R]);
-      }
-}
-/* Rungs of a tile's rows, [16][32]. */
-void fill_rungs(const float *ladders, float (*rungs)[32]) {
-  for (int row = 0; row < FAST_TILE; row++) {
-    rungs[row][0] = ladders[2 * row];
-    for (int i = 1; i < 32; i++) rungs[row][i] = rungs[row][i - 1] * ladders[2 * row + 1];
-  }
-}
-void q4_item(const unsigned char *item, int first, int groups, const float (*rungs)[32], const Values &x,
-             float (*sums)[R]) {
-  for (int lane = 0; lane < 32; lane++)
-    for (int group = 0; group < groups; group++) {
-      const bool paired = group / 2 * 2 + 1 < groups;
-      const unsigned char *words = item + group / 2 * 512 + (paired ? lane * 16 + group % 2 * 8 : lane * 8);
-      for (int half = 0; half < 2; half++) {
-        const int row = lane / 4 + 8 * half;
-        const unsigned char *pair = item + groups * FAST_GROUP_BYTES + row % 8 * 16 + half * 4;
-        const uint32_t codes = load<uint32_t>(pair + group / 5 * 8);
-        const uint32_t code = ((group % 5 == 4 ? codes << 5 : codes >> 5 * (group % 5)) & 0x7c0) / 64;
-        float part[R] = {};
-        for (int i = 0; i < 8; i++) {
-          const int shift = 8 * (i % 4 / 2) + 4 * half + 16 * (i % 2);
-          const int w = (int)(load<uint32_t>(words + i / 4 * 4) >> shift & 15) - 8;
-          add(part, (float)w, &x[(size_t)(first + group * 32 + i / 4 * 16 + lane % 4 * 4 + i % 4) * R]);
-        }
-        add(sums[row], rungs[row][code], part);
-      }
-    }
-}
-
-/* x and y are [8][columns], [8][16 * tiles]. */
-Values multiply(Reader &r, int layer, int product, const Values &x, int head_rows) {
-  const size_t cols = x.size() / R, rows = (size_t)fast_tile_count(product, head_rows) * FAST_TILE;
-  Values turned(x.size()), y(rows * R);
-  for (size_t n = 0; n < R; n++)
-    for (size_t c = 0; c < cols; c++) turned[c * R + n] = x[n * cols + c];
-  for (int i = 0; i < FAST_BLOCKS * FAST_WARPS; i++) {
-    const int block = i / FAST_WARPS, warp = i % FAST_WARPS, base = fast_first_column(product, block);
-    const FastRange tiles = fast_tiles(product, head_rows, block / 2);
-    const int bytes = fast_item_bytes(product, warp);
-    for (int tile = tiles.from; tile < tiles.to; tile++) {
-      float sums[FAST_TILE][R] = {}, rungs[FAST_TILE][32];
-      if (!fast_is_q8(product))
-        fill_rungs(at<float>(r.b.ladders) + 2 * (layer * FAST_LAYER_LADDERS + fast_first_ladder(product) + tile * 16),
-                   rungs);
-      for (int item = 0; item < fast_items_a_tile(product); item++, r.warps[(size_t)i] += bytes)
-        if (fast_is_q8(product))
-          q8_item(r.warps[(size_t)i], base + warp * FAST_SLICE + item * 160, turned, sums);
-        else
-          q4_item(r.warps[(size_t)i], base + fast_first_group(product, warp) * 32, fast_groups(product, warp), rungs,
-                  turned, sums);
-      for (size_t n = 0; n < R; n++)
-        for (size_t row = 0; row < FAST_TILE; row++) y[n * rows + (size_t)tile * FAST_TILE + row] += sums[row][n];
-    }
-  }
-  return y;
-}
 
 /* ---- rows ---- */
 
@@ -150,22 +48,33 @@ Values times(Values x, const Values &field) {
   for (size_t i = 0; i < x.size(); i++) x[i] *= field[i % H];
   return x;
 }
-Values convolve(const Values &x, CudaAddress d, int side, const float *own, const float *before) {
+/* The sum of what the clusters of each part of the columns have, [8][width]. */
+Values sum_of_parts(const Values &parts, size_t width) {
+  Values sum(R * width);
+  for (size_t i = 0; i < parts.size(); i++) sum[i % sum.size()] += parts[i];
+  return sum;
+}
+/* A kernel projection's values, from where its halves lie. */
+Values kernel_values(const FastBlock &b) {
+  const float *halves = at<float>(b.d);
+  return sum_of_parts(Values(halves, halves + FAST_KERNEL_HALVES * R * FAST_KERNEL_ROWS), FAST_KERNEL_ROWS);
+}
+Values convolve(const Values &x, const Values &d, int side, const float *own, const float *before) {
   Values y(x.size());
   for (size_t n = 0; n < R; n++)
     for (size_t i = 0; i < H; i++) {
-      const float *taps = at<float>(d) + n * FAST_KERNEL_ROWS + (size_t)side * 2 * FAST_GROUPS + i / FAST_CONV_GROUP;
+      const float *taps = &d[n * FAST_KERNEL_ROWS + (size_t)side * 2 * FAST_GROUPS + i / FAST_CONV_GROUP];
       y[n * H + i] = (own[i] + taps[0]) * x[n * H + i];
       if (n > 0) y[n * H + i] += (before[i] + taps[FAST_GROUPS]) * x[(n - 1) * H + i];
     }
   return y;
 }
-/* The residual stream after the second convolution of a half. */
-void add_half(CudaAddress h, CudaAddress to, const Values &x, CudaAddress d, CudaAddress base) {
-  const float *w = at<float>(base) + 2 * H;
-  Values y = convolve(x, d, 1, w, w + H), before = from_device(h, H);
+/* The residual stream after the second convolution of a half of a layer. */
+void add_half(const FastBlock &b, int half, const Values &x) {
+  const float *w = at<float>(half % 2 ? b.layer[half / 2].base_m : b.layer[half / 2].base_a) + 2 * H;
+  Values y = convolve(x, kernel_values(b), 1, w, w + H), before = from_device(b.h[half], H);
   for (size_t i = 0; i < y.size(); i++) y[i] += before[i];
-  to_device(to, y);
+  to_device(b.h[half + 1], y);
 }
 
 /* ---- attention ---- */
@@ -222,17 +131,23 @@ void attend(const Attention &t, size_t n, size_t head, float *mix) {
 
 /* ---- a block ---- */
 
-void attention_half(Reader &r, int l) {
-  const FastBlock &b = r.b;
+/* Up to the convolution, which it returns. */
+Values begin_half(const FastBlock &b, FastStream &stream, int half) {
+  const int product = half % 2 ? FAST_MLP_KERNEL : FAST_ATTN_KERNEL;
+  std::vector<Values> v = stream.vectors(product);
+  Values x = norm(b, b.h[half], v[0]);
+  put(b, b.norm_out[half], x);
+  to_device(b.d, stream.multiply(product, times(x, v[1])));
+  put(b, b.d_out[half], kernel_values(b));
+  v = stream.vectors(half % 2 ? FAST_GATE_UP : FAST_QKV);
+  x = convolve(norm(b, b.h[half], v[0]), kernel_values(b), 0, v[1].data(), v[2].data());
+  put(b, b.conv_out[half], x);
+  return x;
+}
+
+void attention_half(const FastBlock &b, FastStream &stream, int l) {
   const FastLayer &w = b.layer[l];
-  std::vector<Values> v = take_vectors(r, FAST_ATTN_KERNEL);
-  Values x = norm(b, b.h[2 * l], v[0]);
-  put(b, b.norm_out[2 * l], x);
-  to_device(b.d[2 * l], multiply(r, l, FAST_ATTN_KERNEL, times(x, v[1]), 0));
-  v = take_vectors(r, FAST_QKV);
-  x = convolve(norm(b, b.h[2 * l], v[0]), b.d[2 * l], 0, v[1].data(), v[2].data());
-  put(b, b.conv_out[2 * l], x);
-  const Values qkv = multiply(r, l, FAST_QKV, x, 0);
+  const Values qkv = stream.multiply(FAST_QKV, begin_half(b, stream, 2 * l));
   to_device(b.qkv[l], qkv);
   put(b, b.q_proj_out[l], qkv, 0, FAST_QUERY_ROWS);
   put(b, b.k_proj_out[l], qkv, FAST_QUERY_ROWS, FAST_KV_ROWS);
@@ -245,43 +160,36 @@ void attention_half(Reader &r, int l) {
   for (size_t n = 0; n < R; n++)
     for (size_t head = 0; head < FAST_HEADS; head++) attend(t, n, head, &mix[(n * FAST_HEADS + head) * HD]);
   to_device(b.mix[l], mix);
-  const Values o = multiply(r, l, FAST_O, mix, 0);
+  const Values o = stream.multiply(FAST_O, mix);
   put(b, b.o_out[l], o);
-  add_half(b.h[2 * l], b.h[2 * l + 1], o, b.d[2 * l], w.base_a);
+  add_half(b, 2 * l, o);
 }
 
-void mlp_half(Reader &r, int l) {
-  const FastBlock &b = r.b;
-  std::vector<Values> v = take_vectors(r, FAST_MLP_KERNEL);
-  Values x = norm(b, b.h[2 * l + 1], v[0]);
-  put(b, b.norm_out[2 * l + 1], x);
-  to_device(b.d[2 * l + 1], multiply(r, l, FAST_MLP_KERNEL, times(x, v[1]), 0));
-  v = take_vectors(r, FAST_GATE_UP);
-  x = convolve(norm(b, b.h[2 * l + 1], v[0]), b.d[2 * l + 1], 0, v[1].data(), v[2].data());
-  put(b, b.conv_out[2 * l + 1], x);
-  const Values both = multiply(r, l, FAST_GATE_UP, x, 0);
+void mlp_half(const FastBlock &b, FastStream &stream, int l) {
+  const Values both = stream.multiply(FAST_GATE_UP, begin_half(b, stream, 2 * l + 1));
   Values gate(R * I), up(R * I), act(R * I);
   for (size_t n = 0; n < R; n++)
-    for (size_t i = 0; i < I; i++) {
-      const float *pair = &both[n * 2 * I + i / 16 * 32 + i % 16];
-      gate[n * I + i] = pair[0], up[n * I + i] = pair[16];
-      act[n * I + i] = (float)((double)pair[0] / (1 + exp(-(double)pair[0]))) * pair[16];
+    for (size_t i = 0; i < I; i++) { /* units have 32 rows of gate and the same of up */
+      const float *pair = &both[n * 2 * I + i / 32 * FAST_UNIT + i % 32];
+      gate[n * I + i] = pair[0], up[n * I + i] = pair[32];
+      act[n * I + i] = (float)((double)pair[0] / (1 + exp(-(double)pair[0]))) * pair[32];
     }
   put(b, b.gate_out[l], gate);
   put(b, b.up_out[l], up);
   to_device(b.act[l], act);
-  const Values down = multiply(r, l, FAST_DOWN, act, 0);
+  const Values quarters = stream.multiply(FAST_DOWN, act), down = sum_of_parts(quarters, H);
+  to_device(b.down, quarters);
   put(b, b.down_out[l], down);
-  add_half(b.h[2 * l + 1], b.h[2 * l + 2], down, b.d[2 * l + 1], b.layer[l].base_m);
+  add_half(b, 2 * l + 1, down);
 }
 
-void last(Reader &r) {
-  const FastBlock &b = r.b;
+/* Selector and head; of a shortlist each block reads the start of its part. */
+void last(const FastBlock &b, FastStream &stream) {
   for (const int product : {FAST_SELECTOR, FAST_HEAD}) {
-    const std::vector<Values> v = take_vectors(r, product);
+    const std::vector<Values> v = stream.vectors(product);
     const Values x = norm(b, b.h[2 * b.layers], v[0]);
-    put(b, b.norm_out[2 * b.layers], x);
-    const Values y = multiply(r, b.layers, product, times(x, v[1]), b.head_rows);
+    if (product == FAST_HEAD) put(b, b.norm_out[2 * b.layers], x);
+    const Values y = stream.multiply(product, times(x, v[1]));
     const size_t width = product == FAST_HEAD ? (size_t)b.head_rows : (size_t)FAST_RANK;
     const CudaAddress to = product == FAST_HEAD ? b.logits : b.hidden;
     for (size_t n = 1; n <= (size_t)b.n_draft; n++)
@@ -295,19 +203,19 @@ void emulated_fast_block(const void *arguments) {
   FastBlock b;
   memcpy(&b, arguments, sizeof b);
   if (*at<uint32_t>(b.barrier) != 0) abort();
-  Reader reader(b);
+  FastStream stream(b);
   int stamps = 0;
   const auto stamp = [&] {
     if (b.stamps != 0) at<uint64_t>(b.stamps)[stamps++] = emulated_clock();
   };
   stamp(), stamp();
   for (int l = 0; l < b.layers; l++) {
-    attention_half(reader, l);
+    attention_half(b, stream, l);
     for (int i = 0; i < 5; i++) stamp();
-    mlp_half(reader, l);
+    mlp_half(b, stream, l);
     for (int i = 0; i < 4; i++) stamp();
   }
-  last(reader);
+  last(b, stream);
   stamp();
   *at<uint32_t>(b.barrier) = 1;
 }

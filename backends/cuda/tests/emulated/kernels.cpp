@@ -14,6 +14,7 @@ CUDA_KERNELS(CALL)
 CALL(fast_pack, FastPackArgs)
 
 #define ROW(name, Arguments) {"dflash_" #name, sizeof(Arguments), call_##name, false},
-const EmulatedKernel emulated_kernels[] = {
-    CUDA_KERNELS(ROW) ROW(fast_pack, FastPackArgs){"dflash_block", sizeof(FastBlock), emulated_fast_block, true},
-    {nullptr, 0, nullptr, false}};
+/* The kernel of profile f16 takes the same; its activations are not rounded here. */
+#define BLOCK(name) {name, sizeof(FastBlock), emulated_fast_block, true},
+const EmulatedKernel emulated_kernels[] = {CUDA_KERNELS(ROW) ROW(fast_pack, FastPackArgs) BLOCK("dflash_block")
+                                               BLOCK("dflash_block_f16"){nullptr, 0, nullptr, false}};

@@ -1,0 +1,4 @@
+/* The fast path of the profile f16. */
+#define FAST_PARTS 1
+#define FAST_KERNEL dflash_block_f16
+#include "fast/kernel.cuh"

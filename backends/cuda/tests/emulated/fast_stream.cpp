@@ -1,0 +1,155 @@
+#include "fast_stream.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+enum { R = FAST_ROWS, STEP = 16, RUNGS = 32 };
+typedef float Sums[FAST_UNIT][R];
+
+template <class T> T *at(CudaAddress address) { return reinterpret_cast<T *>(address); }
+
+uint32_t word_at(const unsigned char *from) {
+  uint32_t word;
+  memcpy(&word, from, sizeof word);
+  return word;
+}
+
+/* y += w * x for all eight rows. */
+void add(float *__restrict y, float w, const float *__restrict x) {
+  for (int n = 0; n < R; n++) y[n] += w * x[n];
+}
+
+/* What a warp reads of a chunk: its first row of the unit, and where x, [column][8], has its first column. */
+struct Part {
+  const unsigned char *from;
+  int row;
+  const float *x;
+};
+
+/* A lane's two words of one of `steps`: those of two steps lie together. */
+const unsigned char *words_of(const Part &p, int lane, int step, int steps) {
+  const bool paired = step / 2 * 2 + 1 < steps;
+  return p.from + step / 2 * 512 + (paired ? lane * 16 + step % 2 * 8 : lane * 8);
+}
+
+/* A lane has columns 2 t, 2 t + 1 and the same plus 8 of rows g and g + 8: bytes 1 and 3 are row g + 8. */
+void q8_part(const Part &p, Sums &sums) {
+  for (int lane = 0; lane < 32; lane++)
+    for (int half = 0; half < 2; half++) {
+      float sum[R] = {};
+      for (int step = 0; step < FAST_Q8_STEPS; step++) {
+        const unsigned char *bytes = words_of(p, lane, step, FAST_Q8_STEPS) + half;
+        const float *x = p.x + (step * STEP + lane % 4 * 2) * R;
+        for (int i = 0; i < 4; i++) add(sum, (float)(bytes[2 * i] - 128), x + (i / 2 * 8 + i % 2) * R);
+      }
+      add(sums[p.row + lane / 4 + 8 * half], 1, sum);
+    }
+}
+
+/* The same of two steps, as nibbles: those of row g + 8 lie four bits behind those of row g. */
+void add_nibbles(const unsigned char *words, int half, const float *x, float (&sum)[R]) {
+  for (int step = 0; step < 2; step++) {
+    const uint32_t word = word_at(words + step * 4) >> 4 * half;
+    for (int i = 0; i < 4; i++)
+      add(sum, (float)((int)(word >> (i / 2 * 8 + i % 2 * 16) & 15) - 8), x + (step * STEP + i / 2 * 8 + i % 2) * R);
+  }
+}
+/* The kernel takes a code as an offset in a table that has 256 bytes a rung. */
+uint32_t code_of(const Part &p, int row, int group, int groups) {
+  const uint32_t codes = word_at(p.from + groups * FAST_GROUP_BYTES + row % 8 * 8 + row / 8 * 4);
+  return ((group == 4 ? codes << 5 : codes >> 5 * group) & 0x1f00) / 256;
+}
+void q4_part(const Part &p, int groups, const float (*rungs)[RUNGS], Sums &sums) {
+  for (int lane = 0; lane < 32; lane++)
+    for (int group = 0; group < groups; group++)
+      for (int half = 0; half < 2; half++) {
+        const int row = lane / 4 + 8 * half;
+        float sum[R] = {};
+        add_nibbles(words_of(p, lane, group, groups), half, p.x + (group * 2 * STEP + lane % 4 * 2) * R, sum);
+        add(sums[p.row + row], rungs[p.row + row][code_of(p, row, group, groups)], sum);
+      }
+}
+
+/* Rungs of a unit's rows. */
+void fill_rungs(const unsigned char *from, float (*rungs)[RUNGS]) {
+  float ladders[FAST_UNIT][2];
+  memcpy(ladders, from, sizeof ladders);
+  for (int row = 0; row < FAST_UNIT; row++) {
+    rungs[row][0] = ladders[row][0];
+    for (int i = 1; i < RUNGS; i++) rungs[row][i] = rungs[row][i - 1] * ladders[row][1];
+  }
+}
+void scale_rows(const unsigned char *from, Sums &sums) {
+  float scales[FAST_UNIT];
+  memcpy(scales, from, sizeof scales);
+  for (int row = 0; row < FAST_UNIT; row++)
+    for (float &sum : sums[row]) sum *= scales[row];
+}
+
+/* A block's columns of a unit; x is at the first of them. */
+void unit_sums(const unsigned char *unit, int product, const float *x, Sums &sums) {
+  const bool q8 = fast_is_q8(product);
+  float rungs[FAST_UNIT][RUNGS];
+  const unsigned char *from = unit + fast_ladder_bytes(product);
+  if (!q8) fill_rungs(unit, rungs);
+  for (int chunk = 0; chunk < fast_chunks(product); chunk++) {
+    const int before = q8 ? chunk * FAST_Q8_STEPS * STEP : fast_groups_before(product, chunk) * 2 * STEP;
+    for (int warp = 0; warp < FAST_WARPS; warp++, from += fast_chunk_bytes(product, chunk) / 4) {
+      const Part p = {from, warp % 4 * FAST_TILE, x + (warp / 4 * fast_group_columns(product) + before) * R};
+      if (q8)
+        q8_part(p, sums);
+      else
+        q4_part(p, fast_groups(product, chunk), rungs, sums);
+    }
+  }
+  if (q8) scale_rows(unit, sums);
+}
+
+} // namespace
+
+int fast_stream_parts(int product) {
+  if (fast_is_kernel(product)) return FAST_KERNEL_HALVES;
+  return product == FAST_DOWN ? FAST_DOWN_QUARTERS : 1;
+}
+
+FastStream::FastStream(const FastBlock &block) : b(block), count(0) {
+  for (int i = 0; i < FAST_BLOCKS; i++) blocks.push_back(at<unsigned char>(b.stream) + at<uint64_t>(b.stream_first)[i]);
+}
+
+/* Every block of threads that has the product finds its columns' vectors, those of a warpgroup together. */
+std::vector<FastValues> FastStream::vectors(int product) const {
+  const int width = fast_group_columns(product), most = fast_vectors(product);
+  std::vector<FastValues> all((size_t)most, FastValues(FAST_HIDDEN));
+  for (int block = 0; block < FAST_BLOCKS; block++) {
+    const float *from = at<float>(b.vectors + (uint64_t)fast_vectors_at(count, product, block));
+    if (fast_share(product, b.head_rows, block / 2).count == 0) continue;
+    for (int chunk = 0; chunk < fast_vector_chunks(product); chunk++)
+      for (int group = 0; group < FAST_WARPGROUPS; group++)
+        for (int v = 2 * chunk; v < std::min(2 * chunk + 2, most); v++, from += width)
+          std::copy(from, from + width, all[(size_t)v].begin() + fast_first_column(product, block) + group * width);
+  }
+  return all;
+}
+
+FastValues FastStream::multiply(int product, const FastValues &x) {
+  const size_t cols = x.size() / R, rows = (size_t)fast_unit_count(product, b.head_rows) * FAST_UNIT;
+  FastValues turned(x.size()), y((size_t)fast_stream_parts(product) * R * rows);
+  int layer;
+  if (fast_product(count++, b.layers, &layer) != product) abort();
+  for (size_t n = 0; n < R; n++)
+    for (size_t c = 0; c < cols; c++) turned[c * R + n] = x[n * cols + c];
+  for (int block = 0; block < FAST_BLOCKS; block++) {
+    const FastShare share = fast_share(product, b.head_rows, block / 2);
+    for (int i = 0; i < share.count; i++, blocks[(size_t)block] += fast_unit_bytes(product)) {
+      Sums sums = {};
+      unit_sums(blocks[(size_t)block], product, &turned[(size_t)fast_first_column(product, block) * R], sums);
+      float *to = &y[(size_t)share.part * R * rows + (size_t)(share.first + i * share.step) * FAST_UNIT];
+      for (size_t row = 0; row < FAST_UNIT; row++)
+        for (size_t n = 0; n < R; n++) to[n * rows + row] += sums[row][n];
+    }
+  }
+  return y;
+}
