@@ -17,32 +17,52 @@ set(DFLASH_CUDA_TARGETS -gencode=arch=compute_80,code=[sm_80,compute_80] -gencod
 set(DFLASH_CUDA_TARGETS_fast -gencode=arch=compute_90a,code=sm_90a)
 set(DFLASH_CUDA_TARGETS_fast_f16 ${DFLASH_CUDA_TARGETS_fast})
 
-# cuda_images(SOURCES NAME...): kernels/NAME.cu compiled, and a C file with the table of them; SOURCES gets its name.
-function(cuda_images sources)
-  set(folder ${CMAKE_CURRENT_BINARY_DIR}/images)
+# cuda_image(IMAGE SOURCE OPTIONS...): SOURCE, a .cu file, compiled to the file IMAGE.
+function(cuda_image image source)
+  add_custom_command(
+    OUTPUT ${image}
+    COMMAND ${DFLASH_NVCC} -std=c++17 -O3 --threads 2 ${ARGN} -Xfatbin -compress-all -MD -MF ${image}.d -MT ${image}
+            --fatbin -o ${image} ${source}
+    DEPENDS ${source} DEPFILE ${image}.d COMMENT "CUDA kernels ${image}" VERBATIM)
+endfunction()
+
+# cuda_table(FILE TABLE ROWS...): a C file with a table of images; a row is "name symbol image", symbol of this table alone.
+function(cuda_table file table)
   set(text "#include \"device.h\"\n\n")
   set(rows "")
+  set(all "")
+  foreach(row ${ARGN})
+    separate_arguments(row UNIX_COMMAND "${row}")
+    list(GET row 0 name)
+    list(GET row 1 symbol)
+    list(GET row 2 image)
+    set(symbol ${table}_${symbol})
+    list(APPEND all ${image})
+    string(APPEND text "__asm__(\".section .rodata\\n.balign 64\\n.globl ${symbol}\\n.hidden ${symbol}\\n\"\n"
+                       "        \"${symbol}:\\n.incbin \\\"${image}\\\"\\n.byte 0\\n.previous\\n\");\n"
+                       "extern const unsigned char ${symbol}[];\n")
+    string(APPEND rows "{\"${name}\", ${symbol}}, ")
+  endforeach()
+  string(APPEND text "\nextern const CudaModule ${table}[];\nconst CudaModule ${table}[] = {${rows}{0}};\n")
+  file(CONFIGURE OUTPUT ${file} CONTENT "${text}" @ONLY)
+  set_source_files_properties(${file} PROPERTIES OBJECT_DEPENDS "${all}")
+endfunction()
+
+# cuda_images(SOURCES NAME...): kernels/NAME.cu compiled, and a C file with the table of them; SOURCES gets its name, and
+# SOURCES_rows the table's rows.
+function(cuda_images sources)
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/images)
+  file(MAKE_DIRECTORY ${folder})
+  set(rows "")
   foreach(name ${ARGN})
-    set(image ${folder}/${name}.fatbin)
-    set(source ${CMAKE_CURRENT_SOURCE_DIR}/kernels/${name}.cu)
     set(targets ${DFLASH_CUDA_TARGETS})
     if(DEFINED DFLASH_CUDA_TARGETS_${name})
       set(targets ${DFLASH_CUDA_TARGETS_${name}})
     endif()
-    add_custom_command(
-      OUTPUT ${image}
-      COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}
-      COMMAND ${DFLASH_NVCC} -std=c++17 -O3 --threads 2 ${targets} -Xfatbin -compress-all
-              -Werror all-warnings -MD -MF ${image}.d -MT ${image} --fatbin -o ${image} ${source}
-      DEPENDS ${source} DEPFILE ${image}.d COMMENT "CUDA kernels ${name}" VERBATIM)
-    list(APPEND images ${image})
-    string(APPEND text "__asm__(\".section .rodata\\n.balign 64\\n.globl cuda_image_${name}\\n.hidden cuda_image_${name}\\n\"\n"
-                       "        \"cuda_image_${name}:\\n.incbin \\\"${image}\\\"\\n.byte 0\\n.previous\\n\");\n"
-                       "extern const unsigned char cuda_image_${name}[];\n")
-    string(APPEND rows "{\"${name}\", cuda_image_${name}}, ")
+    cuda_image(${folder}/${name}.fatbin ${CMAKE_CURRENT_SOURCE_DIR}/kernels/${name}.cu ${targets} -Werror all-warnings)
+    list(APPEND rows "${name} ${name} ${folder}/${name}.fatbin")
   endforeach()
-  string(APPEND text "\nconst CudaModule cuda_modules[] = {${rows}{0}};\n")
-  file(CONFIGURE OUTPUT ${folder}/images.c CONTENT "${text}" @ONLY)
-  set_source_files_properties(${folder}/images.c PROPERTIES OBJECT_DEPENDS "${images}")
+  cuda_table(${folder}/images.c cuda_modules ${rows})
   set(${sources} ${folder}/images.c PARENT_SCOPE)
+  set(${sources}_rows ${rows} PARENT_SCOPE)
 endfunction()

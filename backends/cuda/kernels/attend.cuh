@@ -82,7 +82,7 @@ __device__ __forceinline__ void take_keys(const AttendArgs &a, const Keys &keys,
                                           float *tile, float *weights, Query (&states)[QUERIES_OF_WARP]) {
   const int count = (int)min((int64_t)CUDA_KEYS, keys.end - first), stride = a.head_dim + 1;
   load_rows(a, keys.k, first, count, stride, tile);
-  __syncthreads();
+  sync_block();
 #pragma unroll
   for (int i = 0; i < QUERIES_OF_WARP; i++) {
     if (states[i].row < 0) continue;
@@ -96,14 +96,14 @@ __device__ __forceinline__ void take_keys(const AttendArgs &a, const Keys &keys,
 #pragma unroll
     for (int n = 0; n < LANE_DIMS; n++) states[i].mix[n] *= kept;
   }
-  __syncthreads();
+  sync_block();
   load_rows(a, keys.v, first, count, a.head_dim, tile);
-  __syncthreads();
+  sync_block();
 #pragma unroll
   for (int i = 0; i < QUERIES_OF_WARP; i++)
     if (states[i].row >= 0)
       add_values(a, weights + (warp_of() * QUERIES_OF_WARP + i) * CUDA_KEYS, tile, count, states[i]);
-  __syncthreads();
+  sync_block();
 }
 
 __device__ __forceinline__ void write_part(const AttendArgs &a, int query, const Query &state) {

@@ -27,7 +27,7 @@ __device__ __forceinline__ void sort_entries(uint64_t *entries, int size) {
         const uint64_t x = entries[i], y = entries[j];
         if ((x < y) == ((i & run) == 0)) entries[i] = y, entries[j] = x;
       }
-      __syncthreads();
+      sync_block();
     }
 }
 
@@ -48,7 +48,7 @@ KERNEL(top, TopArgs) {
     entries[i] = i >= count       ? 0
                  : a.entries != 0 ? at<const uint64_t>(a.entries)[row + first + i]
                                   : entry_of(at<const float>(a.logits)[row + first + i], (uint32_t)(first + i));
-  __syncthreads();
+  sync_block();
   sort_entries(entries, size);
   uint64_t *found = at<uint64_t>(a.found) + ((int64_t)blockIdx.y * gridDim.x + blockIdx.x) * a.top;
   for (int i = threadIdx.x; i < a.top; i += CUDA_THREADS) found[i] = entries[i];
@@ -101,12 +101,12 @@ template <int WARPS> __device__ __forceinline__ uint64_t find_least(const uint64
 template <int WARPS> __device__ __forceinline__ bool ask(Team<WARPS> &team, int thread, uint64_t mine, int top) {
   team.largest[thread] = mine;
   if (thread == 0) team.count = 0;
-  __syncthreads();
+  sync_block();
   if (thread < 32) {
     const uint64_t least = find_least<WARPS>(team.largest, top);
     if (thread == 0) team.least = least;
   }
-  __syncthreads();
+  sync_block();
   return mine != 0 && mine >= team.least && team.least != ENTRY_NAN;
 }
 
@@ -116,7 +116,7 @@ template <int WARPS> __device__ __forceinline__ void offer(Team<WARPS> &team, ui
 
 /* found [top], largest first, with zeros where there are fewer. The order of the offers leaves no trace. */
 template <int WARPS> __device__ __forceinline__ void place(Team<WARPS> &team, int thread, int top, uint64_t *found) {
-  __syncthreads();
+  sync_block();
   const int count = team.count;
   if (thread < top && thread >= count) found[thread] = team.least == ENTRY_NAN ? ENTRY_NAN : 0;
   for (int i = thread; i < count; i += Team<WARPS>::THREADS) {

@@ -12,6 +12,8 @@
 #define SHARED_BYTES(name) unsigned char *name = emulated_shared()
 #endif
 
+#include "delays.cuh"
+
 /* A kernel of CUDA_THREADS threads a block and one struct of arguments, a. */
 #define KERNEL(name, Arguments) \
   extern "C" __global__ void __launch_bounds__(CUDA_THREADS) dflash_##name(const __grid_constant__ Arguments a)
@@ -81,20 +83,20 @@ __device__ __forceinline__ float block_sum(float value, float *scratch) {
   float sum[1] = {value};
   warp_sum(sum);
   if (lane_of() == 0) scratch[warp_of()] = sum[0];
-  __syncthreads();
+  sync_block();
   float total = 0;
   for (int warp = 0; warp < CUDA_WARPS; warp++) total += scratch[warp];
-  __syncthreads();
+  sync_block();
   return total;
 }
 
 __device__ __forceinline__ float block_max(float value, float *scratch) {
   value = warp_max(value);
   if (lane_of() == 0) scratch[warp_of()] = value;
-  __syncthreads();
+  sync_block();
   float largest = scratch[0];
   for (int warp = 1; warp < CUDA_WARPS; warp++) largest = fmaxf(largest, scratch[warp]);
-  __syncthreads();
+  sync_block();
   return largest;
 }
 

@@ -158,7 +158,7 @@ __device__ __forceinline__ void write_sums(const ProductArgs &a, const Tile &t, 
 #pragma unroll
   for (int n = 0; n < CUDA_TILE * R; n++)
     if (lane_of() == n % 32) parts[warp_of()][n] = sums[n];
-  __syncthreads();
+  sync_block();
   if (warp_of() % team != 0) return;
   for (int n = lane_of(); n < CUDA_TILE * R; n += 32) {
     const int64_t row = t.row + n / R;

@@ -97,12 +97,14 @@ __device__ __forceinline__ Walk begin_walk(const ScoresArgs &a, int32_t *candida
   const int64_t tokens = (int64_t)a.rows * a.top, pairs = tokens * a.top;
   const bool keep = pairs + tokens <= KEPT;
   int32_t *near_tokens = reinterpret_cast<int32_t *>(kept + pairs);
-  for (int64_t i = threadIdx.x; keep && i < pairs; i += CUDA_THREADS) kept[i] = at<const float>(a.pairs)[i];
+  /* Row 0 has scores behind the anchor alone. */
+  for (int64_t i = threadIdx.x; keep && i < pairs; i += CUDA_THREADS)
+    if (i < a.top || i >= (int64_t)a.top * a.top) kept[i] = at<const float>(a.pairs)[i];
   for (int64_t i = threadIdx.x; i < tokens; i += CUDA_THREADS) {
     candidates[i] = (int32_t)token_of(at<const uint64_t>(a.best)[i]);
     if (keep) near_tokens[i] = candidates[i];
   }
-  __syncthreads();
+  sync_block();
   if (keep) return Walk{kept, near_tokens};
   return Walk{at<const float>(a.pairs), candidates};
 }
@@ -139,10 +141,11 @@ __device__ __forceinline__ void walk(const ScoresArgs &a, float *kept) {
 /* Whether all other blocks of the grid have written what they write. */
 __device__ __forceinline__ bool arrive_last(CudaAddress arrived) {
   __shared__ bool last;
+  delay();
   __threadfence();
-  __syncthreads();
+  sync_block();
   if (threadIdx.x == 0) last = atomicAdd(at<uint32_t>(arrived), 1u) == gridDim.x - 1;
-  __syncthreads();
+  sync_block();
   __threadfence();
   return last;
 }
@@ -159,7 +162,7 @@ KERNEL(scores, ScoresArgs) {
   if (a.count > 1) {
     merge(teams[side], lists + (int64_t)there * a.count * a.top, a.count, a.top, merged[side]);
     best = merged[0], ahead = merged[1];
-    __syncthreads();
+    sync_block();
     if (before == 0 && threadIdx.x < (unsigned)a.top)
       at<uint64_t>(a.best)[(int64_t)row * a.top + threadIdx.x] = best[threadIdx.x];
   }

@@ -165,9 +165,35 @@ static void test_crash(void **state) {
   driver->skips_kernels = 0;
 }
 
+/* Whether opening a model fails at one of its calls with this result, and with this status and text. */
+static bool opening_says(int32_t with, DflashStatus expected, const char *text) {
+  const DflashModelDesc desc = scene_desc(&scene);
+  bool said = false;
+  for (uint64_t n = 1; !said && n < 100; n++) {
+    DflashModel *model = NULL;
+    DflashError error = {0};
+    driver->calls = 0;
+    driver->fail_at = n;
+    driver->fail_with = with;
+    const DflashStatus status = cuda_backend.model_open(&desc, &model, &error);
+    driver->fail_at = 0;
+    said = status == expected && strstr(error.message, text);
+    cuda_backend.model_close(model);
+    nothing_open();
+  }
+  return said;
+}
+
+/* No code for the device, or not all of it. */
+static void test_no_image(void **state) {
+  (void)state;
+  assert_true(opening_says(CUDA_ERROR_NO_BINARY_FOR_GPU, DFLASH_UNSUPPORTED, "cuda: loading the plain kernels: "));
+  assert_true(opening_says(CUDA_ERROR_NOT_FOUND, DFLASH_INTERNAL, "cuda: no module has the kernel dflash_norm"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_memory), cmocka_unit_test(test_lost),
-                                     cmocka_unit_test(test_crash)};
+                                     cmocka_unit_test(test_crash), cmocka_unit_test(test_no_image)};
   scene_open(&scene, "operations.h5");
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   scene_close(&scene);

@@ -49,9 +49,11 @@ __device__ __forceinline__ void mbar_wait_cluster(uint32_t bar, uint32_t parity)
 }
 #endif
 __device__ __forceinline__ void mbar_arrive(uint32_t bar) {
+  delay_thread();
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
 }
 __device__ __forceinline__ void mbar_expect(uint32_t bar, uint32_t bytes) {
+  delay_thread();
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory");
 }
 __device__ __forceinline__ u64 stream_policy() {
@@ -86,9 +88,13 @@ __device__ __forceinline__ uint32_t cluster_rank() {
   asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(r));
   return r;
 }
-__device__ __forceinline__ void sync_consumers() { asm volatile("bar.sync 1, 512;" ::: "memory"); }
+__device__ __forceinline__ void sync_consumers() {
+  delay();
+  asm volatile("bar.sync 1, 512;" ::: "memory");
+}
 
 __device__ __forceinline__ void sync_warpgroup(uint32_t group) {
+  delay();
   asm volatile("bar.sync %0, 128;" ::"r"(group + 2) : "memory");
 }
 

@@ -175,7 +175,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(THREADS, 
   c.slot = 0, c.parity = 0, c.unit = 0, c.syncs = 0, c.staged = 0, c.spared = 0;
   if (threadIdx.x < b.layers) shared_of().seen[threadIdx.x] = b.visible[threadIdx.x];
   if (threadIdx.x == 0) open_barriers();
-  __syncthreads();
+  sync_block();
   asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
   if (c.warp >= WARPS) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 32;");
@@ -194,7 +194,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(THREADS, 
     sync_consumers();
     stamp(b, c);
   }
-  __syncthreads();
+  sync_block();
   asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
 }
 

@@ -14,6 +14,8 @@
 #define __launch_bounds__(threads)
 #define __shared__ static /* blocks run one after the other */
 
+/* Kernels in libraries of their own find these in the driver. */
+#pragma GCC visibility push(default)
 struct EmulatedDim {
   unsigned x, y, z;
 };
@@ -29,6 +31,7 @@ float emulated_round_f16(float x);
 
 void __syncthreads();
 void __syncwarp();
+#pragma GCC visibility pop
 inline void __threadfence() {}
 
 /* Fibers change at waits alone. */

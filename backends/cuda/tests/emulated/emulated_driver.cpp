@@ -1,5 +1,7 @@
 #include "emulated_driver.h"
 
+#include <dlfcn.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -44,12 +46,13 @@ typedef std::function<CUresult()> Work;
 struct CUctx_st {
   int device;
 };
-struct CUmod_st {
-  int unused;
-};
 struct CUfunc_st {
   const EmulatedKernel *kernel;
   unsigned most_shared = STATIC_SHARED;
+};
+struct CUmod_st {
+  const EmulatedKernel *kernels;
+  std::map<std::string, CUfunc_st> functions;
 };
 struct CUevent_st {
   uint64_t time = 0;
@@ -66,7 +69,6 @@ struct CUstream_st {
 
 static CUctx_st contexts[8];
 static std::map<CUdeviceptr, size_t> memory;
-static std::map<std::string, CUfunc_st> functions;
 static CUresult lost;
 
 static bool is_lost(CUresult r) { return r == CUDA_ERROR_ILLEGAL_ADDRESS || r == CUDA_ERROR_LAUNCH_FAILED; }
@@ -173,10 +175,19 @@ EXPORTED CUresult cuCtxPopCurrent_v2(CUcontext *) {
 
 /* ---- modules ---- */
 
+/* An image "kernels PATH" stands for those of a library, which stays; any other one for the driver's own. */
+static const EmulatedKernel *kernels_of(const char *image) {
+  if (strncmp(image, "kernels ", 8) != 0) return emulated_kernels;
+  void *library = dlopen(image + 8, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (!library) fprintf(stderr, "emulated driver: %s\n", dlerror());
+  return library ? static_cast<const EmulatedKernel *>(dlsym(library, "emulated_planted_kernels")) : nullptr;
+}
+
 EXPORTED CUresult cuModuleLoadData(CUmodule *module, const void *image) {
   ENTER();
-  if (!image) return INVALID_VALUE;
-  *module = new CUmod_st{0};
+  const EmulatedKernel *kernels = image ? kernels_of(static_cast<const char *>(image)) : nullptr;
+  if (!kernels) return INVALID_VALUE;
+  *module = new CUmod_st{kernels, {}};
   emulated_driver.modules++;
   return CUDA_SUCCESS;
 }
@@ -185,12 +196,12 @@ EXPORTED CUresult cuModuleUnload(CUmodule module) {
   emulated_driver.modules--;
   return CUDA_SUCCESS;
 }
-EXPORTED CUresult cuModuleGetFunction(CUfunction *function, CUmodule, const char *name) {
+EXPORTED CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
   ENTER();
-  for (const EmulatedKernel *k = emulated_kernels; k->name; k++)
+  for (const EmulatedKernel *k = module->kernels; k->name; k++)
     if (std::string(name) == k->name && (!k->whole || emulated_driver.fast != 0)) {
-      functions[name].kernel = k;
-      *function = &functions[name];
+      module->functions[name].kernel = k;
+      *function = &module->functions[name];
       return CUDA_SUCCESS;
     }
   return CUDA_ERROR_NOT_FOUND;
