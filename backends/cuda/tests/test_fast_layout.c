@@ -38,7 +38,7 @@ static void test_cover(void **state) {
   (void)state;
   for (int product = 0; product <= FAST_SELECTOR; product++) {
     const int units = (sizes[product].rows + FAST_UNIT - 1) / FAST_UNIT, steps = sizes[product].cols / 16;
-    int *seen = calloc((size_t)(units * steps), sizeof *seen);
+    int *seen = calloc((size_t)units * (size_t)steps, sizeof *seen);
     assert_non_null(seen);
     assert_int_equal(fast_unit_count(product, VOCABULARY), units);
     for (int block = 0; block < FAST_BLOCKS; block++) {

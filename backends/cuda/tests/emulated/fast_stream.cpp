@@ -7,7 +7,9 @@
 namespace {
 
 enum { R = FAST_ROWS, STEP = 16, RUNGS = 32 };
-typedef float Sums[FAST_UNIT][R];
+/* A column of x, or a row's sums: one number a row of the block. */
+typedef float Eight __attribute__((vector_size(R * sizeof(float))));
+typedef Eight Sums[FAST_UNIT];
 
 template <class T> T *at(CudaAddress address) { return reinterpret_cast<T *>(address); }
 
@@ -17,16 +19,11 @@ uint32_t word_at(const unsigned char *from) {
   return word;
 }
 
-/* y += w * x for all eight rows. */
-void add(float *__restrict y, float w, const float *__restrict x) {
-  for (int n = 0; n < R; n++) y[n] += w * x[n];
-}
-
-/* What a warp reads of a chunk: its first row of the unit, and where x, [column][8], has its first column. */
+/* What a warp reads of a chunk: its first row of the unit, and where x has its first column. */
 struct Part {
   const unsigned char *from;
   int row;
-  const float *x;
+  const Eight *x;
 };
 
 /* A lane's two words of one of `steps`: those of two steps lie together. */
@@ -39,22 +36,22 @@ const unsigned char *words_of(const Part &p, int lane, int step, int steps) {
 void q8_part(const Part &p, Sums &sums) {
   for (int lane = 0; lane < 32; lane++)
     for (int half = 0; half < 2; half++) {
-      float sum[R] = {};
+      Eight sum = {};
       for (int step = 0; step < FAST_Q8_STEPS; step++) {
         const unsigned char *bytes = words_of(p, lane, step, FAST_Q8_STEPS) + half;
-        const float *x = p.x + (step * STEP + lane % 4 * 2) * R;
-        for (int i = 0; i < 4; i++) add(sum, (float)(bytes[2 * i] - 128), x + (i / 2 * 8 + i % 2) * R);
+        const Eight *x = p.x + step * STEP + lane % 4 * 2;
+        for (int i = 0; i < 4; i++) sum += (float)(bytes[2 * i] - 128) * x[i / 2 * 8 + i % 2];
       }
-      add(sums[p.row + lane / 4 + 8 * half], 1, sum);
+      sums[p.row + lane / 4 + 8 * half] += sum;
     }
 }
 
 /* The same of two steps, as nibbles: those of row g + 8 lie four bits behind those of row g. */
-void add_nibbles(const unsigned char *words, int half, const float *x, float (&sum)[R]) {
+void add_nibbles(const unsigned char *words, int half, const Eight *x, Eight &sum) {
   for (int step = 0; step < 2; step++) {
     const uint32_t word = word_at(words + step * 4) >> 4 * half;
     for (int i = 0; i < 4; i++)
-      add(sum, (float)((int)(word >> (i / 2 * 8 + i % 2 * 16) & 15) - 8), x + (step * STEP + i / 2 * 8 + i % 2) * R);
+      sum += (float)((int)(word >> (i / 2 * 8 + i % 2 * 16) & 15) - 8) * x[step * STEP + i / 2 * 8 + i % 2];
   }
 }
 /* The kernel takes a code as an offset in a table that has 256 bytes a rung. */
@@ -67,9 +64,9 @@ void q4_part(const Part &p, int groups, const float (*rungs)[RUNGS], Sums &sums)
     for (int group = 0; group < groups; group++)
       for (int half = 0; half < 2; half++) {
         const int row = lane / 4 + 8 * half;
-        float sum[R] = {};
-        add_nibbles(words_of(p, lane, group, groups), half, p.x + (group * 2 * STEP + lane % 4 * 2) * R, sum);
-        add(sums[p.row + row], rungs[p.row + row][code_of(p, row, group, groups)], sum);
+        Eight sum = {};
+        add_nibbles(words_of(p, lane, group, groups), half, p.x + group * 2 * STEP + lane % 4 * 2, sum);
+        sums[p.row + row] += rungs[p.row + row][code_of(p, row, group, groups)] * sum;
       }
 }
 
@@ -85,12 +82,11 @@ void fill_rungs(const unsigned char *from, float (*rungs)[RUNGS]) {
 void scale_rows(const unsigned char *from, Sums &sums) {
   float scales[FAST_UNIT];
   memcpy(scales, from, sizeof scales);
-  for (int row = 0; row < FAST_UNIT; row++)
-    for (float &sum : sums[row]) sum *= scales[row];
+  for (int row = 0; row < FAST_UNIT; row++) sums[row] *= scales[row];
 }
 
 /* A block's columns of a unit; x is at the first of them. */
-void unit_sums(const unsigned char *unit, int product, const float *x, Sums &sums) {
+void unit_sums(const unsigned char *unit, int product, const Eight *x, Sums &sums) {
   const bool q8 = fast_is_q8(product);
   float rungs[FAST_UNIT][RUNGS];
   const unsigned char *from = unit + fast_ladder_bytes(product);
@@ -98,7 +94,7 @@ void unit_sums(const unsigned char *unit, int product, const float *x, Sums &sum
   for (int chunk = 0; chunk < fast_chunks(product); chunk++) {
     const int before = q8 ? chunk * FAST_Q8_STEPS * STEP : fast_groups_before(product, chunk) * 2 * STEP;
     for (int warp = 0; warp < FAST_WARPS; warp++, from += fast_chunk_bytes(product, chunk) / 4) {
-      const Part p = {from, warp % 4 * FAST_TILE, x + (warp / 4 * fast_group_columns(product) + before) * R};
+      const Part p = {from, warp % 4 * FAST_TILE, x + warp / 4 * fast_group_columns(product) + before};
       if (q8)
         q8_part(p, sums);
       else
@@ -136,16 +132,17 @@ std::vector<FastValues> FastStream::vectors(int product) const {
 
 FastValues FastStream::multiply(int product, const FastValues &x) {
   const size_t cols = x.size() / R, rows = (size_t)fast_unit_count(product, b.head_rows) * FAST_UNIT;
-  FastValues turned(x.size()), y((size_t)fast_stream_parts(product) * R * rows);
+  FastValues y((size_t)fast_stream_parts(product) * R * rows);
+  std::vector<Eight> turned(cols);
   int layer;
   if (fast_product(count++, b.layers, &layer) != product) abort();
   for (size_t n = 0; n < R; n++)
-    for (size_t c = 0; c < cols; c++) turned[c * R + n] = x[n * cols + c];
+    for (size_t c = 0; c < cols; c++) turned[c][n] = x[n * cols + c];
   for (int block = 0; block < FAST_BLOCKS; block++) {
     const FastShare share = fast_share(product, b.head_rows, block / 2);
     for (int i = 0; i < share.count; i++, blocks[(size_t)block] += fast_unit_bytes(product)) {
       Sums sums = {};
-      unit_sums(blocks[(size_t)block], product, &turned[(size_t)fast_first_column(product, block) * R], sums);
+      unit_sums(blocks[(size_t)block], product, &turned[(size_t)fast_first_column(product, block)], sums);
       float *to = &y[(size_t)share.part * R * rows + (size_t)(share.first + i * share.step) * FAST_UNIT];
       for (size_t row = 0; row < FAST_UNIT; row++)
         for (size_t n = 0; n < R; n++) to[n * rows + row] += sums[row][n];
