@@ -9,6 +9,7 @@ struct CudaOptions;
 
 typedef struct CudaFast {
   CUfunction kernel;                  /* NULL: the model takes the plain path */
+  CUfunction multiply;                /* its products alone, to be measured; NULL: not here */
   CudaBuffer memory;                  /* the weights once more, as the kernel reads them */
   CudaAddress stream, first, vectors; /* parts of it, see FastBlock */
   int32_t head_rows;

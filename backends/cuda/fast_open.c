@@ -119,9 +119,12 @@ static bool clusters_fit(DflashModel *m, CUfunction function) {
 }
 
 static DflashStatus find(DflashModel *m, CUfunction *kernel, CUfunction *packer, DflashError *error) {
-  DflashStatus status = cuda_device_function(
-      &m->device, m->profile == DFLASH_PROFILE_F16 ? "dflash_block_f16" : "dflash_block", kernel, error);
+  const bool f16 = m->profile == DFLASH_PROFILE_F16;
+  DflashStatus status = cuda_device_function(&m->device, f16 ? "dflash_block_f16" : "dflash_block", kernel, error);
   if (!status) status = cuda_device_function(&m->device, "dflash_fast_pack", packer, error);
+  if (!status)
+    status = cuda_device_function(&m->device, f16 ? "dflash_fast_multiply_f16" : "dflash_fast_multiply",
+                                  &m->fast.multiply, error);
   if (status || (*kernel && *packer)) return status;
   *kernel = NULL;
   snprintf(m->fast.why, sizeof m->fast.why, "this build has no code of it for the device");

@@ -5,6 +5,10 @@
 #include "abi.h"
 
 enum { REPEATS = 6, BLOCKS_OF_A_PROCESSOR = 16, ROUNDS = 4096, EVENTS = 24 };
+/* Of a block of threads and round: multiply-adds of f32, or products on tensor cores, each of 64 x 16 weights and
+ * FAST_ROWS rows, by every 128 threads. A row's parts are one operation. */
+#define PLAIN_OPERATIONS (2.0 * 64 * CUDA_THREADS)
+#define FAST_OPERATIONS (2.0 * 64 * 16 * FAST_ROWS * FAST_ROUND_PRODUCTS * (CUDA_THREADS / 128))
 #define MOST_STREAM_BYTES (UINT64_C(2) << 30)
 
 /* At least four times the cache, else as much as an eighth of the memory, up to 2 GiB. */
@@ -38,15 +42,18 @@ static void timer_close(Timer *timer) {
 }
 
 /* Shortest of several runs of a kernel, in seconds. */
-static DflashStatus best_run(Timer *timer, int kernel, CudaGrid grid, const void *arguments, double *best,
+static DflashStatus best_run(Timer *timer, CUfunction kernel, CudaGrid grid, const void *arguments, double *best,
                              DflashError *error) {
   CudaDevice *device = timer->device;
   DflashStatus status = DFLASH_OK;
+  void *list[] = {(void *)arguments}; /* the driver reads it only */
   *best = 1e9;
   for (int i = 0; !status && i < REPEATS; i++) {
     float ms = 0;
     status = CUDA_CALL(device, "measuring", error, event_record, timer->begin, device->stream);
-    if (!status) status = cuda_launch(device, kernel, grid, arguments, error);
+    if (!status)
+      status = CUDA_CALL(device, "measuring", error, launch, kernel, grid.x, grid.y, grid.z, CUDA_THREADS, 1, 1,
+                         grid.shared, device->stream, list, NULL);
     if (!status) status = CUDA_CALL(device, "measuring", error, event_record, timer->end, device->stream);
     if (!status) status = cuda_wait(device, "measuring", error);
     if (!status) status = CUDA_CALL(device, "measuring", error, event_elapsed, &ms, timer->begin, timer->end);
@@ -55,8 +62,8 @@ static DflashStatus best_run(Timer *timer, int kernel, CudaGrid grid, const void
   return status;
 }
 
-static DflashStatus time_kernel(DflashModel *model, int kernel, CudaGrid grid, const void *arguments, double *best,
-                                DflashError *error) {
+static DflashStatus time_kernel(DflashModel *model, CUfunction kernel, CudaGrid grid, const void *arguments,
+                                double *best, DflashError *error) {
   Timer timer;
   DflashStatus status = timer_open(&model->device, &timer, error);
   if (!status) status = best_run(&timer, kernel, grid, arguments, best, error);
@@ -80,7 +87,8 @@ DflashStatus cuda_measure_read(DflashModel *model, double *bytes_per_second, Dfl
   if (!status) status = open_sums(model, &sums, error);
   if (!status) status = cuda_fill(&model->device, model->stream.at, model->stream.bytes, 0x3c003c01u, error);
   const ReadArgs a = {model->stream.at, sums.at, (int64_t)(model->stream.bytes / 16)};
-  if (!status) status = time_kernel(model, CUDA_KERNEL_read_stream, full_grid(model), &a, &seconds, error);
+  if (!status)
+    status = time_kernel(model, model->device.kernels[CUDA_KERNEL_read_stream], full_grid(model), &a, &seconds, error);
   cuda_buffer_close(&model->device, &sums);
   if (!status) *bytes_per_second = (double)model->stream.bytes / seconds;
   return status;
@@ -92,9 +100,12 @@ DflashStatus cuda_measure_matrix(DflashModel *model, double *operations_per_seco
   DflashStatus status = cuda_check_pointer(operations_per_second, "measure_matrix: operations_per_second", error);
   if (!status) status = open_sums(model, &sums, error);
   const MultiplyArgs a = {sums.at, model->device.traits.processors < 8 ? ROUNDS / 64 : ROUNDS};
-  if (!status) status = time_kernel(model, CUDA_KERNEL_multiply, full_grid(model), &a, &seconds, error);
+  const CUfunction fast = model->fast.kernel ? model->fast.multiply : NULL,
+                   plain = model->device.kernels[CUDA_KERNEL_multiply];
+  if (!status) status = time_kernel(model, fast ? fast : plain, full_grid(model), &a, &seconds, error);
   cuda_buffer_close(&model->device, &sums);
-  if (!status) *operations_per_second = 2.0 * 64 * a.rounds * CUDA_THREADS * full_grid(model).x / seconds;
+  if (!status)
+    *operations_per_second = (fast ? FAST_OPERATIONS : PLAIN_OPERATIONS) * a.rounds * full_grid(model).x / seconds;
   return status;
 }
 

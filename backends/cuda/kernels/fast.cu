@@ -3,4 +3,6 @@
 
 #define FAST_PARTS 3
 #define FAST_KERNEL dflash_block
+#define FAST_MULTIPLY dflash_fast_multiply
 #include "fast/kernel.cuh"
+#include "fast/measure.cuh"

@@ -126,8 +126,11 @@ __device__ __forceinline__ void product(float (&d)[4], const uint32_t a[4], u64 
                : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(x), "r"(add));
 }
-// The sum of the parts' sums.
-__device__ __forceinline__ float sum_of_parts(const float (&d)[12], int i) { return d[i] + (d[4 + i] + d[8 + i]); }
+// The sum of the parts' sums: each part is PART_SCALE times as large as what it stands for beside the one before.
+constexpr float PART_SCALE = 2048;
+__device__ __forceinline__ float sum_of_parts(const float (&d)[12], int i) {
+  return fmaf(fmaf(d[8 + i], 1 / PART_SCALE, d[4 + i]), 1 / PART_SCALE, d[i]);
+}
 __device__ __forceinline__ float sum_of_parts(const float (&d)[4], int i) { return d[i]; }
 
 __device__ __forceinline__ uint32_t add_f16x2(uint32_t a, uint32_t b) {
@@ -190,12 +193,14 @@ __device__ __forceinline__ float2 unpack_f16(uint32_t p) {
       : "r"(p));
   return v;
 }
+// Parts of numbers below 2^15. f16 ends at 2^-24, so what is left after a part is made larger: three hold all that lies
+// above 2^-46, which is every bit of a number above 2^-23.
 __device__ __forceinline__ void split_f16(float x, float y, uint32_t p[PARTS]) {
 #pragma unroll
   for (int i = 0; i < PARTS; i++) {
     p[i] = pack_f16(x, y);
     const float2 taken = unpack_f16(p[i]);
-    x -= taken.x, y -= taken.y;
+    x = (x - taken.x) * PART_SCALE, y = (y - taken.y) * PART_SCALE;
   }
 }
 __device__ __forceinline__ uint32_t pack_bf16(float lo, float hi) {

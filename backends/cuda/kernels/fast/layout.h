@@ -56,6 +56,8 @@ enum {
   FAST_DOWN_QUARTERS = 4, /* parts of the columns of down, of 16 clusters each */
   FAST_DOWN_CLUSTERS = 16,
 
+  FAST_ROUND_PRODUCTS = 8, /* of the kernel that measures them */
+
   FAST_SPLITS = 16,                           /* parts of the context in attention; one more is the block */
   FAST_SPLIT_FLOATS = 32 * FAST_HEAD_DIM + 64 /* of the values of a part and kv head */
 };
