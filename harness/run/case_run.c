@@ -69,6 +69,8 @@ static unsigned default_modes(const DflashCaseRun *run) {
 static DflashStatus complete_scales(DflashCaseRun *run, DflashError *error) {
   DflashSession *s = run->session;
   bool exact = s->options->profile == DFLASH_PROFILE_EXACT;
+  /* The law of the loaded context judges a block as a chain, whatever the modes. */
+  bool chain = (run->modes & 1u << DFLASH_MODE_CHAIN) != 0 || (s->options->stages == NULL && s->options->layer < 0);
   if (run->borrowed) return DFLASH_OK;
   if (!exact) {
     DflashStatus status = dflash_case_to_profile(&run->c, s->geometry, s->options->profile, error);
@@ -81,7 +83,7 @@ static DflashStatus complete_scales(DflashCaseRun *run, DflashError *error) {
                              .profile = s->options->profile,
                              .values = s->options->profile == DFLASH_PROFILE_I8,
                              .scales_alone = (run->modes & 1u << DFLASH_MODE_ALONE) != 0,
-                             .scales_chain = (run->modes & 1u << DFLASH_MODE_CHAIN) != 0};
+                             .scales_chain = chain};
   if (exact && !evaluate.scales_alone && !evaluate.scales_chain) return DFLASH_OK;
   dflash_session_progress(s, exact ? "error scales" : "values and error scales of the profile");
   return dflash_evaluate_case(&evaluate, &run->c, error);

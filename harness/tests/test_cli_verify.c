@@ -129,6 +129,14 @@ static void test_stages_and_layers(void **state) {
   cJSON_Delete(records);
 }
 
+/* Profiles have no scales in the file: each mode makes those that it judges by, the laws' as well. */
+static void test_modes_of_a_profile(void **state) {
+  (void)state;
+  static const char *modes[] = {"alone", "chain", "local"};
+  for (int i = 0; i < 3; i++)
+    expect_run(0, "verify %s --backend reference -q --profile f16 --mode %s", FIXTURE_FILE("tiny-f32.h5"), modes[i]);
+}
+
 static void test_a_loaded_context(void **state) {
   (void)state;
   cJSON *records = records_of(0, "--context load --mode alone,chain,local");
@@ -239,6 +247,7 @@ int main(void) {
       cmocka_unit_test(test_every_stage_is_judged_in_every_mode),
       cmocka_unit_test(test_modes_are_those_asked_for),
       cmocka_unit_test(test_stages_and_layers),
+      cmocka_unit_test(test_modes_of_a_profile),
       cmocka_unit_test(test_a_loaded_context),
       cmocka_unit_test(test_shards_hold_every_case_once),
       cmocka_unit_test(test_repeats),
