@@ -280,6 +280,9 @@ __device__ void attend_head(const Block &b, Cta &c, int l, int head, int split, 
       }
       close_chunk(c, 4 + i);
     }
+    // Those that hold no rows of this pass count as filled as well.
+#pragma unroll
+    for (int i = 0; i < SPARES; i++) mbar_wait(AT(spare_full[i]), c.spared);
     c.spared ^= 1;
     if (to > key + 128) spare(c);
     add(y, o);

@@ -5,7 +5,7 @@ plant(fast-barrier "fast.cu" fast/block.cuh
   return s.inverse[c.g];]=]
 [=[  delay();
   return s.inverse[c.g];]=])
-plant(fast-parts "fast.cu" fast/core.cuh [=[return d[i] + (d[4 + i] + d[8 + i]);]=] [=[return d[i] + d[4 + i];]=])
+plant(fast-parts "fast.cu" fast/core.cuh [=[fmaf(d[8 + i], 1 / PART_SCALE, d[4 + i])]=] [=[d[4 + i]]=])
 plant(fast-tap "fast.cu" fast/block.cuh [[y.x += (w1.x + d1) * before.x,]] [[y.x += (w1.x + d1) * n.x,]])
 plant(fast-row "fast.cu" fast/kernel.cuh [[found(number, n & 1 ? f - 1 : f - 3);]] [[found(number, n & 1 ? f - 1 : f);]])
 plant(fast-key "fast.cu" fast/attend.cuh [[K_STRIDE, to - start, low, sc);]] [[K_STRIDE, to - start - 1, low, sc);]])
