@@ -14,7 +14,8 @@ __device__ __forceinline__ void delay_thread() {
   draw = (draw + threadIdx.x / 32 * 0xc2b2ae35u) * 0x2c1b3c6du;
   draw = (draw ^ draw >> 15) * 0x297a2d39u;
   if (draw >> 30 == 0)
-    while ((uint32_t)clock64() - begin < (draw >> 17 & 8191u)) {}
+    while ((uint32_t)clock64() - begin < (draw >> 17 & 8191u)) {
+    }
 #endif
 }
 

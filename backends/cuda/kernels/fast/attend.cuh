@@ -2,7 +2,7 @@
 #ifndef DFLASH_CUDA_FAST_ATTEND_CUH
 #define DFLASH_CUDA_FAST_ATTEND_CUH
 
-#include "block.cuh"
+#include "rows.cuh"
 namespace fast {
 constexpr int UNITS = 8; // of 16 keys, a pass
 struct Attend {
