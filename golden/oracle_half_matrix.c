@@ -44,9 +44,12 @@ typedef struct Row {
   float *restrict value, *restrict error, *restrict variance;
 } Row;
 
+/* Loops over columns, for the widest registers of the processor: the same bits in any of them. */
+#define INLINE static inline __attribute__((always_inline))
+
 /* scale: the panel's. Variances are u^2/3 of the square, below f16's normal numbers that of the smallest of them, and
  * never more than the square; 0 for numbers of the format. */
-static inline void load_format(int32_t profile, const float *in, int64_t count, double shift, double scale, Row row) {
+INLINE void load_format(int32_t profile, const float *in, int64_t count, double shift, double scale, Row row) {
   float unit = (float)dflash_half_unit(profile), before = (float)shift, after = (float)(scale / shift);
   float least = profile == DFLASH_PROFILE_F16 ? 0x1p-14f * after : 0;
   for (int64_t k = 0; k < count; k++) {
@@ -61,17 +64,53 @@ static inline void load_format(int32_t profile, const float *in, int64_t count, 
   }
 }
 
-static void load(int32_t profile, const float *in, int64_t count, int64_t padded, double shift, double scale, Row row) {
+INLINE void load_any(int32_t profile, const float *in, int64_t count, double shift, double scale, Row row) {
   if (profile == DFLASH_PROFILE_F16)
     load_format(DFLASH_PROFILE_F16, in, count, shift, scale, row);
   else
     load_format(DFLASH_PROFILE_BF16, in, count, shift, scale, row);
-  for (int64_t k = count; k < padded; k++) row.value[k] = row.error[k] = row.variance[k] = 0;
 }
 
-/* Rounding x * field, seen from x. */
-static double folded_variance(const DflashHalfMatrix *half, float x, float field) {
-  return field == 0 ? 0 : dflash_half_operand(half->profile, x * field, half->field_shift) / ((double)field * field);
+/* Rounding x * field in f16 (dflash_half_operand), seen from x, where it is more. */
+INLINE void fold_any(const DflashHalfMatrix *half, const float *x, int64_t col, int64_t count, double unit,
+                     float *restrict variance) {
+  const double shift = half->field_shift, back = 1 / shift, spacing = 0x1p-24 / shift,
+               one = dflash_half_unit(half->profile);
+  const float *fields = half->fields + col;
+  for (int64_t k = 0; k < count; k++) {
+    float value = x[k] * fields[k], shifted = (float)(value * shift);
+    float kept = (float)(dflash_half_round(DFLASH_PROFILE_F16, shifted) * back);
+    double square = (double)value * value, field = (double)fields[k] * fields[k], fixed = spacing * spacing / 12;
+    fixed = fixed < square ? fixed : square;
+    double rounded = fabs(value * shift) < 0x1p-14 ? fixed : one * square;
+    rounded = kept == value || field == 0 ? 0 : rounded / field;
+    float folded = (float)(rounded / unit);
+    variance[k] = folded > variance[k] ? folded : variance[k];
+  }
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f"))) static void load_wide(int32_t profile, const float *in, int64_t count, double shift,
+                                                         double scale, Row row) {
+  load_any(profile, in, count, shift, scale, row);
+}
+__attribute__((target("avx512f"))) static void fold_wide(const DflashHalfMatrix *half, const float *x, int64_t col,
+                                                         int64_t count, double unit, float *variance) {
+  fold_any(half, x, col, count, unit, variance);
+}
+static bool is_wide(void) { return __builtin_cpu_supports("avx512f"); }
+#else
+#define load_wide load_any
+#define fold_wide fold_any
+static bool is_wide(void) { return false; }
+#endif
+
+static void load(int32_t profile, const float *in, int64_t count, int64_t padded, double shift, double scale, Row row) {
+  if (is_wide())
+    load_wide(profile, in, count, shift, scale, row);
+  else
+    load_any(profile, in, count, shift, scale, row);
+  for (int64_t k = count; k < padded; k++) row.value[k] = row.error[k] = row.variance[k] = 0;
 }
 
 void dflash_half_load_x(const DflashHalfMatrix *half, DflashHalfPanels *panels, int r, const float *x, int64_t col,
@@ -79,8 +118,11 @@ void dflash_half_load_x(const DflashHalfMatrix *half, DflashHalfPanels *panels, 
   int at = r * DFLASH_PANEL;
   Row row = {panels->x + at, panels->x_error + at, panels->x_variance + at};
   load(half->profile, x, count, padded, half->shift, 1 / sqrt(unit), row);
-  for (int64_t k = 0; half->fields && k < count; k++)
-    row.variance[k] = fmaxf(row.variance[k], (float)(folded_variance(half, x[k], half->fields[col + k]) / unit));
+  if (!half->fields) return;
+  if (is_wide())
+    fold_wide(half, x, col, count, unit, row.variance);
+  else
+    fold_any(half, x, col, count, unit, row.variance);
 }
 
 void dflash_half_load_weights(const DflashHalfMatrix *half, DflashHalfPanels *panels, int r, const float *weights,

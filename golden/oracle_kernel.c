@@ -86,8 +86,26 @@ __attribute__((target("avx512f"))) INLINE void fold64(const double *lanes, int v
   memcpy(out, &sums, DFLASH_TILE * sizeof *out);
 }
 
+#define FOLD16(a, b, i0, i1, i2, i3, i4, i5, i6, i7, i8, i9, i10, i11, i12, i13, i14, i15, o)                        \
+  (__builtin_shufflevector(a, b, i0, i1, i2, i3, i4, i5, i6, i7, i8, i9, i10, i11, i12, i13, i14, i15) +             \
+   __builtin_shufflevector(a, b, (i0) + (o), (i1) + (o), (i2) + (o), (i3) + (o), (i4) + (o), (i5) + (o), (i6) + (o), \
+                           (i7) + (o), (i8) + (o), (i9) + (o), (i10) + (o), (i11) + (o), (i12) + (o), (i13) + (o),   \
+                           (i14) + (o), (i15) + (o)))
+
+/* add_halves32 for 4 vectors: lanes i and i + 8, then i + 4, i + 2, i + 1. */
+__attribute__((target("avx512f"))) INLINE void fold32(const float *lanes, int vectors, float *out) {
+  const Wide32 *in = (const Wide32 *)(const void *)lanes;
+  (void)vectors;
+  Wide32 left = FOLD16(in[0], in[1], 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23, 8),
+         right = FOLD16(in[2], in[3], 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23, 8);
+  Wide32 fours = FOLD16(left, right, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27, 4);
+  Wide32 pairs = FOLD16(fours, fours, 0, 1, 4, 5, 8, 9, 12, 13, 16, 17, 20, 21, 24, 25, 28, 29, 2);
+  Wide32 sums = FOLD16(pairs, pairs, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 1);
+  memcpy(out, &sums, DFLASH_TILE * sizeof *out);
+}
+
 DEFINE_TILE(tile64_wide, __attribute__((target("avx512f"))), double, Wide64, 8, LANES64, 4, 4, fold64)
-DEFINE_TILE(tile32_wide, __attribute__((target("avx512f"))), float, Wide32, 16, LANES32, 4, 4, add_halves32)
+DEFINE_TILE(tile32_wide, __attribute__((target("avx512f"))), float, Wide32, 16, LANES32, 4, 4, fold32)
 DEFINE_TILE(tile64_medium, __attribute__((target("avx2"))), double, Medium64, 4, LANES64, 2, 2, add_halves64)
 DEFINE_TILE(tile32_medium, __attribute__((target("avx2"))), float, Medium32, 8, LANES32, 2, 2, add_halves32)
 DEFINE_FOLLOW(follow_wide, __attribute__((target("avx512f"))), tile64_wide)

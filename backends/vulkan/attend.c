@@ -45,6 +45,35 @@ static int64_t queries_of(const DflashModel *model, int64_t rows) {
   return rows * (model->geometry.heads / model->geometry.kv_heads);
 }
 
+/* What attend_units.comp takes, and heads that it knows. */
+enum { UNITS_QUERIES = 32, UNITS_X_ROWS = 8, UNITS_PARTS = 1, UNITS_WORDS = 5 };
+
+/* Fragments of queries and of 64 keys' weights, and words a query. */
+static uint64_t units_shared(int64_t head_dim) {
+  return UNITS_QUERIES * ((uint64_t)(head_dim + KEYS) * UNITS_PARTS * 2 + (UNITS_WORDS + 2) * sizeof(uint32_t));
+}
+
+bool vulkan_attend_on_units(const DflashModel *model) {
+  const VulkanTraits *traits = &model->device.traits;
+  const int64_t head_dim = model->geometry.head_dim;
+  return model->profile == DFLASH_PROFILE_F16 && model->options.units && model->units_fit &&
+         (traits->coop_f16 & UNITS_X_ROWS) && (head_dim == 32 || head_dim == 64 || head_dim == 128) &&
+         traits->shared_bytes >= units_shared(head_dim);
+}
+
+int vulkan_attend_kernel(const DflashModel *model, int64_t rows, uint32_t constants[VULKAN_MAX_CONSTANTS],
+                         uint32_t *count) {
+  if (vulkan_attend_on_units(model)) {
+    constants[0] = (uint32_t)model->geometry.head_dim;
+    constants[1] = UNITS_PARTS;
+    *count = 2;
+    return VULKAN_KERNEL_ATTEND_UNITS;
+  }
+  vulkan_attend_constants(model, rows, constants);
+  *count = VULKAN_ATTEND_CONSTANTS;
+  return VULKAN_KERNEL_ATTEND;
+}
+
 void vulkan_attend_constants(const DflashModel *model, int64_t rows, uint32_t constants[VULKAN_ATTEND_CONSTANTS]) {
   constants[0] = (uint32_t)model->geometry.head_dim;
   constants[1] = choose_queries(model, queries_of(model, rows));
@@ -55,7 +84,8 @@ void vulkan_attend_constants(const DflashModel *model, int64_t rows, uint32_t co
 uint32_t vulkan_mix_threads(const VulkanTraits *traits) { return choose_threads(traits); }
 
 uint32_t vulkan_attend_tiles(const DflashModel *model, int64_t rows) {
-  const uint32_t queries = choose_queries(model, queries_of(model, rows));
+  const uint32_t queries =
+      vulkan_attend_on_units(model) ? UNITS_QUERIES : choose_queries(model, queries_of(model, rows));
   return (uint32_t)((queries_of(model, rows) + queries - 1) / queries);
 }
 

@@ -7,6 +7,11 @@
 /* The number of the kernel's constants (kernel.h). */
 enum { VULKAN_ATTEND_CONSTANTS = 4 };
 
+/* Whether attention runs on matrix units. */
+bool vulkan_attend_on_units(const DflashModel *model);
+/* The kernel of attention for blocks of `rows` rows, with its constants. */
+int vulkan_attend_kernel(const DflashModel *model, int64_t rows, uint32_t constants[VULKAN_MAX_CONSTANTS],
+                         uint32_t *count);
 /* Constants of the kernel `attend` for blocks of `rows` rows. */
 void vulkan_attend_constants(const DflashModel *model, int64_t rows, uint32_t constants[VULKAN_ATTEND_CONSTANTS]);
 /* Constant 0 of the kernel `mix`. */

@@ -209,8 +209,8 @@ static void attend(Build *b, int64_t layer, const Segment *segment, uint32_t fir
   const DflashGeometry *g = b->g;
   const VulkanScratch *t = b->t;
   const VulkanHeld *held = &b->s->held[layer];
-  uint32_t constants[VULKAN_ATTEND_CONSTANTS];
-  vulkan_attend_constants(b->model, b->plan->rows, constants);
+  uint32_t constants[VULKAN_MAX_CONSTANTS], count;
+  const int id = vulkan_attend_kernel(b->model, b->plan->rows, constants, &count);
   const uint32_t rows = (uint32_t)b->plan->rows;
   const AttendPush push = {.rows = rows,
                            .heads = (uint32_t)g->heads,
@@ -231,7 +231,7 @@ static void attend(Build *b, int64_t layer, const Segment *segment, uint32_t fir
       t->sums,
       t->mixes};
   const bool last = first + segment->parts + 1 == parts;
-  kernel(b, VULKAN_KERNEL_ATTEND, constants, VULKAN_ATTEND_CONSTANTS,
+  kernel(b, id, constants, count,
          (VulkanDispatch){.ranges = ranges,
                           .push = &push,
                           .groups = {push.kv_heads, segment->parts + last, vulkan_attend_tiles(b->model, rows)},

@@ -6,7 +6,14 @@
 #include "abi.h"
 #include "instance.h"
 
-/* The first family with a compute queue, one that takes time stamps before one that does not; false: none. */
+/* How well a family of queues suits; 0: not at all. One for compute alone begins a dispatch that waits for another
+ * sooner than one that also draws. */
+static int family_rank(const VkQueueFamilyProperties *family) {
+  if (!(family->queueFlags & VK_QUEUE_COMPUTE_BIT)) return 0;
+  return 1 + !(family->queueFlags & VK_QUEUE_GRAPHICS_BIT) + 2 * (family->timestampValidBits > 0);
+}
+
+/* The best family with a compute queue: one that takes time stamps before one that does not; false: none. */
 static bool find_family(VulkanApi *api, VkPhysicalDevice physical, uint32_t *family, uint32_t *stamp_bits) {
   enum { FAMILIES = 64 };
   VkQueueFamilyProperties families[FAMILIES];
@@ -14,15 +21,15 @@ static bool find_family(VulkanApi *api, VkPhysicalDevice physical, uint32_t *fam
   api->vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, NULL);
   if (count > FAMILIES) count = FAMILIES;
   api->vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, families);
-  bool found = false;
-  for (uint32_t i = count; i-- > 0;) {
-    if (!(families[i].queueFlags & VK_QUEUE_COMPUTE_BIT)) continue;
-    if (found && !families[i].timestampValidBits && *stamp_bits) continue;
+  int best = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    const int rank = family_rank(&families[i]);
+    if (rank <= best) continue;
+    best = rank;
     *family = i;
     *stamp_bits = families[i].timestampValidBits;
-    found = true;
   }
-  return found;
+  return best > 0;
 }
 
 static int preference(VkPhysicalDeviceType type) {

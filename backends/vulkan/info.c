@@ -88,10 +88,11 @@ static int32_t dispatch_of(const DflashGeometry *g, int32_t stage, int64_t layer
   return stage + (int32_t)layer * DFLASH_STAGE_COUNT;
 }
 
-static const char *name_of(int32_t stage) {
+static const char *name_of(const DflashModel *model, int32_t stage) {
   switch (stage) {
   case DFLASH_STAGE_ATTN_MIX:
-    return "split context, online softmax, f32";
+    return vulkan_attend_on_units(model) ? "split context, online softmax, matrix units"
+                                         : "split context, online softmax, f32";
   case DFLASH_STAGE_SELECT:
     return "top-k by chunks and bounds, all pairs, walk";
   case DFLASH_STAGE_ATTN_OUT:
@@ -103,7 +104,7 @@ static const char *name_of(int32_t stage) {
 }
 
 static void name_path(const DflashModel *model, int32_t stage, int64_t layer, char *path, size_t size) {
-  snprintf(path, size, "%s%s", name_of(stage),
+  snprintf(path, size, "%s%s", name_of(model, stage),
            vulkan_stage_is_prepared(model, stage, layer) ? ", prepared for matrix units" : "");
 }
 
@@ -132,9 +133,7 @@ static int main_kernel(const DflashModel *model, int32_t stage, int64_t layer, i
     maker = vulkan_heads_maker(model, layer);
     break;
   case DFLASH_STAGE_ATTN_MIX:
-    vulkan_attend_constants(model, rows, constants);
-    *count = VULKAN_ATTEND_CONSTANTS;
-    return VULKAN_KERNEL_ATTEND;
+    return vulkan_attend_kernel(model, rows, constants, count);
   case DFLASH_STAGE_SELECT:
     constants[(*count)++] = vulkan_select_threads(&model->device.traits);
     return VULKAN_KERNEL_TOP;

@@ -45,6 +45,9 @@ enum { VULKAN_MAX_BINDINGS = 14, VULKAN_MAX_CONSTANTS = 11, VULKAN_PUSH_BYTES = 
  * block's own. A longer context takes a dispatch for each segment: its rows are bound, begin and end cut to them, its
  * parts go to part_first on; the last one adds the block's own.
  *
+ * attend_units: the same on matrix units, for a head_dim of 32, 64 or 128. Constants: 0 head_dim; 1 parts of f16: 1
+ * or 2. Groups: tiles of 32 queries.
+ *
  * mix: 0 sums; 1 mixes; 2 y [rows][heads][head_dim]. Constant 0: threads, 128 or 256. Groups: heads, rows.
  *
  * read: 0 words uvec4[]; 1 sums uint[groups]; push count =
@@ -87,8 +90,9 @@ enum { VULKAN_MAX_BINDINGS = 14, VULKAN_MAX_CONSTANTS = 11, VULKAN_PUSH_BYTES = 
  * y[rows][splits][out_rows]. Constants: 0 threads, 32 a subgroup; 1 tiles of 8 rows of x
  * that a workgroup takes; 2 tiles of 16 rows of w that a subgroup takes: 1, 2 or 4; 3 how x comes: VULKAN_X_*; 4 P; 5
  * pieces of a step; 6 whether nibbles are multiplied as they are, which takes P 1; 7 rungs of a ladder, of which one is
- * kept in shared memory. units_*_at: the same, but 0, 2, 3 and 4 are read by their addresses, which stand among the
- * push constants. Groups: ceil(tiles / (subgroups * constant 2)), x_tiles / constant 1, splits
+ * kept in shared memory; 8 subgroups of a workgroup that share the columns of the same rows, of which splits are 1
+ * then. units_*_at: the same, but 0, 2, 3 and 4 are read by their addresses, which stand among the push constants.
+ * Groups: ceil(tiles / (subgroups / constant 8 * constant 2)), x_tiles / constant 1, splits
  *
  * units_probe: 0 a uvec4[32]; 1 b uvec2[32]; 2 products float[32][4]; groups 1; push of no use */
 #define VULKAN_KERNELS(X)                                                          \
@@ -127,6 +131,7 @@ enum { VULKAN_MAX_BINDINGS = 14, VULKAN_MAX_CONSTANTS = 11, VULKAN_PUSH_BYTES = 
   X(HEADS_SUMS, heads_sums, 11, 1u << 0 | 3u << 3 | 1u << 6 | 1u << 10, HeadsPush) \
   X(ROTATION, rotation, 3, 1u << 2, RotationPush)                                  \
   X(ATTEND, attend, 8, 3u << 6, AttendPush)                                        \
+  X(ATTEND_UNITS, attend_units, 8, 3u << 6, AttendPush)                            \
   X(MIX, mix, 3, 1u << 2, MixPush)                                                 \
   X(MIX_FRAGMENTS, mix_fragments, 7, 1u << 2 | 3u << 5, MixPush)                   \
   X(TOP, top, 4, 7u << 1, TopPush)                                                 \

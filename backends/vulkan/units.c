@@ -16,22 +16,25 @@ enum {
   SPLIT_ROWS = 32 /* of x, that splits are chosen for at most: more of them are workgroups enough */
 };
 
-/* How products are cut: the first line that a matrix fits. Pieces and splits change the order of sums: they follow from
- * the matrix and the profile alone. */
+/* How products are cut: the first line that a matrix fits. Pieces, shares and splits change the order of sums: they
+ * follow from the matrix and the profile alone. */
 static const struct Cut {
   int32_t storage;
   uint32_t parts;
-  int64_t rows; /* of the matrix, at least */
-  uint32_t threads, tiles, x_way, pieces, rung_step;
+  int64_t rows, most_cols; /* of the matrix: at least, at most */
+  uint32_t threads, tiles, x_way, pieces, rung_step, shares;
   int64_t wanted, cols; /* workgroups that keep a large device busy; columns that are worth one at least */
-} CUTS[] = {{DFLASH_STORAGE_Q4TP, 3, 8192, 32, 2, VULKAN_X_CACHE, 2, 1, 544, 680},
-            {DFLASH_STORAGE_Q4TP, 3, 0, 64, 2, VULKAN_X_AHEAD, 2, 1, 528, 680},
-            {DFLASH_STORAGE_Q4TP, 1, 0, 64, 2, VULKAN_X_AHEAD, 2, 4, 1000, 680},
-            {DFLASH_STORAGE_Q8_2F, 3, 8192, 256, 2, VULKAN_X_SHARED, 2, 1, 528, 512},
-            {DFLASH_STORAGE_Q8_2F, 3, 0, 128, 1, VULKAN_X_SHARED, 4, 1, 528, 512},
-            {DFLASH_STORAGE_Q8_2F, 1, 0, 128, 1, VULKAN_X_SHARED, 4, 1, 528, 512},
-            {DFLASH_STORAGE_F16, 3, 0, 128, 1, VULKAN_X_CACHE, 2, 1, 528, 512},
-            {DFLASH_STORAGE_F16, 1, 0, 128, 1, VULKAN_X_CACHE, 2, 1, 528, 512}};
+} CUTS[] = {{DFLASH_STORAGE_Q4TP, 3, 8192, INT64_MAX, 32, 2, VULKAN_X_CACHE, 1, 1, 8, 1, 680},
+            {DFLASH_STORAGE_Q4TP, 3, 0, 8192, 32, 1, VULKAN_X_CACHE, 2, 1, 10, 1, 680},
+            {DFLASH_STORAGE_Q4TP, 3, 0, INT64_MAX, 64, 2, VULKAN_X_AHEAD, 2, 1, 1, 528, 680},
+            {DFLASH_STORAGE_Q4TP, 1, 8192, INT64_MAX, 32, 2, VULKAN_X_CACHE, 2, 1, 1, 1, 680},
+            {DFLASH_STORAGE_Q4TP, 1, 0, 8192, 32, 1, VULKAN_X_CACHE, 2, 1, 10, 1, 680},
+            {DFLASH_STORAGE_Q4TP, 1, 0, INT64_MAX, 32, 2, VULKAN_X_CACHE, 2, 1, 1, 1000, 680},
+            {DFLASH_STORAGE_Q8_2F, 3, 8192, INT64_MAX, 256, 2, VULKAN_X_SHARED, 2, 1, 1, 528, 512},
+            {DFLASH_STORAGE_Q8_2F, 3, 0, INT64_MAX, 128, 1, VULKAN_X_SHARED, 4, 1, 1, 528, 512},
+            {DFLASH_STORAGE_Q8_2F, 1, 0, INT64_MAX, 128, 1, VULKAN_X_SHARED, 4, 1, 1, 528, 512},
+            {DFLASH_STORAGE_F16, 3, 0, INT64_MAX, 128, 1, VULKAN_X_CACHE, 2, 1, 1, 528, 512},
+            {DFLASH_STORAGE_F16, 1, 0, INT64_MAX, 128, 1, VULKAN_X_CACHE, 2, 1, 1, 528, 512}};
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -51,36 +54,59 @@ uint32_t vulkan_units_parts(const DflashModel *model, int32_t storage) {
 }
 
 /* NULL: of another storage. */
-static const struct Cut *cut_of(const DflashModel *model, int32_t storage, int64_t matrix_rows) {
-  const uint32_t parts = vulkan_units_parts(model, storage);
-  for (size_t i = 0; i < sizeof CUTS / sizeof *CUTS; i++)
-    if (CUTS[i].storage == storage && CUTS[i].parts == parts && CUTS[i].rows <= matrix_rows) return &CUTS[i];
+static const struct Cut *cut_of(const DflashModel *model, const VulkanMatrix *matrix) {
+  const uint32_t parts = vulkan_units_parts(model, matrix->storage);
+  for (size_t i = 0; i < sizeof CUTS / sizeof *CUTS; i++) {
+    const struct Cut *cut = &CUTS[i];
+    if (cut->storage == matrix->storage && cut->parts == parts && cut->rows <= matrix->rows &&
+        cut->most_cols >= matrix->cols)
+      return cut;
+  }
   return NULL;
 }
 
-static VulkanUnitsTile tile_of(const struct Cut *cut, int64_t rows) {
-  return (VulkanUnitsTile){.threads = cut->threads,
+static VulkanUnitsTile tile_with(const struct Cut *cut, int64_t rows, uint32_t shares) {
+  return (VulkanUnitsTile){.threads = cut->threads * shares,
                            .x_tiles = rows <= X_ROWS ? 1 : MANY_X_TILES,
                            .tiles = cut->tiles,
                            .x_way = cut->x_way,
                            .parts = cut->parts,
                            .pieces = cut->pieces,
                            .rung_step = cut->rung_step,
+                           .shares = shares,
                            .plain = cut->storage == DFLASH_STORAGE_Q4TP && cut->parts == 1};
 }
 
+static bool fits(const VulkanTraits *traits, const VulkanUnitsTile *tile, int32_t storage) {
+  return tile->threads <= traits->max_threads && vulkan_units_shared(tile, storage) <= traits->shared_bytes;
+}
+
+/* Subgroups that share rows: as many as are wanted at most, that divide the rounds of the columns, and for which the
+ * device has room whatever the rows of x. */
+static uint32_t shares_of(const VulkanTraits *traits, const struct Cut *cut, int64_t pieces) {
+  const int64_t rounds = pieces / cut->pieces / ROUND_STEPS;
+  uint32_t shares = cut->shares;
+  for (; shares > 1; shares--) {
+    const VulkanUnitsTile tile = tile_with(cut, MANY_X_TILES * X_ROWS, shares);
+    if (rounds % shares == 0 && fits(traits, &tile, cut->storage)) break;
+  }
+  return shares;
+}
+
 VulkanUnitsTile vulkan_units_tile(const DflashModel *model, const VulkanMatrix *matrix, int64_t rows) {
-  return tile_of(cut_of(model, matrix->storage, matrix->rows), rows);
+  const struct Cut *cut = cut_of(model, matrix);
+  return tile_with(cut, rows, shares_of(&model->device.traits, cut, matrix->pieces));
 }
 
 void vulkan_units_constants(const VulkanUnitsTile *tile, uint32_t constants[VULKAN_UNITS_CONSTANTS]) {
-  const uint32_t values[VULKAN_UNITS_CONSTANTS] = {tile->threads, tile->x_tiles, tile->tiles, tile->x_way,
-                                                   tile->parts,   tile->pieces,  tile->plain, tile->rung_step};
+  const uint32_t values[VULKAN_UNITS_CONSTANTS] = {tile->threads, tile->x_tiles,   tile->tiles,
+                                                   tile->x_way,   tile->parts,     tile->pieces,
+                                                   tile->plain,   tile->rung_step, tile->shares};
   memcpy(constants, values, sizeof values);
 }
 
 uint32_t vulkan_units_group_rows(const VulkanUnitsTile *tile) {
-  return TILE_ROWS * tile->tiles * tile->threads / LANES;
+  return TILE_ROWS * tile->tiles * (tile->threads / LANES / tile->shares);
 }
 
 /* The arrays of units.comp. */
@@ -88,11 +114,12 @@ uint64_t vulkan_units_shared(const VulkanUnitsTile *tile, int32_t storage) {
   enum { RUNGS = 32, SPARE_ROWS = 4, WORD = 4 };
   const uint64_t groups = (uint64_t)tile->pieces * (uint64_t)vulkan_units_piece(storage) / GROUP_COLS;
   const uint64_t x_groups = 2 * tile->x_tiles * groups;
-  const uint64_t rows = TILE_ROWS * tile->tiles + SPARE_ROWS, subgroups = tile->threads / LANES;
-  uint64_t bytes = WORD; /* is_last */
+  const uint64_t rows = TILE_ROWS * tile->tiles + SPARE_ROWS, bands = tile->threads / LANES / tile->shares;
+  const uint64_t left = (tile->shares - 1) * bands * tile->tiles * tile->x_tiles * FRAGMENT_BYTES; /* sums */
+  uint64_t bytes = WORD + (tile->shares > 1 ? left : 4 * WORD); /* is_last, and what shares leave */
   bytes += tile->x_way == VULKAN_X_SHARED ? x_groups * (tile->parts * FRAGMENT_BYTES + X_ROWS * WORD)
                                           : 4 * WORD + 2 * WORD; /* x, or one word and factor of it */
-  if (storage == DFLASH_STORAGE_Q4TP) bytes += RUNGS / tile->rung_step * WORD * rows * subgroups;
+  if (storage == DFLASH_STORAGE_Q4TP) bytes += RUNGS / tile->rung_step * WORD * rows * bands;
   return bytes;
 }
 
@@ -103,9 +130,9 @@ bool vulkan_units_take(const DflashModel *model, int32_t storage) {
   if (!model->options.units || !model->units_fit || !(traits->coop_f16 & X_ROWS)) return false;
   for (size_t i = 0; i < sizeof CUTS / sizeof *CUTS; i++) {
     if (CUTS[i].storage != storage || CUTS[i].parts != parts) continue;
-    const VulkanUnitsTile tile = tile_of(&CUTS[i], MANY_X_TILES * X_ROWS);
+    const VulkanUnitsTile tile = tile_with(&CUTS[i], MANY_X_TILES * X_ROWS, 1);
     known = true;
-    if (tile.threads > traits->max_threads || vulkan_units_shared(&tile, storage) > traits->shared_bytes) return false;
+    if (!fits(traits, &tile, storage)) return false;
   }
   return known;
 }
@@ -144,8 +171,8 @@ static uint64_t found_bytes(const VulkanMatrix *matrix, int64_t splits, int64_t 
 uint32_t vulkan_units_splits(const DflashModel *model, const VulkanMatrix *matrix, int64_t most_rows) {
   const VulkanTraits *traits = &model->device.traits;
   const int64_t rows = smaller(most_rows, SPLIT_ROWS);
-  const struct Cut *cut = cut_of(model, matrix->storage, matrix->rows);
-  const VulkanUnitsTile tile = tile_of(cut, rows);
+  const struct Cut *cut = cut_of(model, matrix);
+  const VulkanUnitsTile tile = vulkan_units_tile(model, matrix, rows);
   const int64_t groups = bands_of(&tile, matrix->rows) * (x_tiles_of(rows) / tile.x_tiles);
   int64_t splits = smaller(cut->wanted / groups, matrix->cols / cut->cols);
   splits = smaller(splits, smaller(MOST_SPLITS, traits->max_groups[2]));

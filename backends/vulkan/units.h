@@ -63,9 +63,9 @@ enum { VULKAN_X_CACHE, VULKAN_X_SHARED, VULKAN_X_AHEAD };
 
 /* The constants of the kernels units_*, in kernel.h's order. */
 typedef struct VulkanUnitsTile {
-  uint32_t threads, x_tiles, tiles, x_way, parts, pieces, plain, rung_step;
+  uint32_t threads, x_tiles, tiles, x_way, parts, pieces, plain, rung_step, shares;
 } VulkanUnitsTile;
-enum { VULKAN_UNITS_CONSTANTS = 8 };
+enum { VULKAN_UNITS_CONSTANTS = 9 };
 void vulkan_units_constants(const VulkanUnitsTile *tile, uint32_t constants[VULKAN_UNITS_CONSTANTS]);
 VulkanUnitsTile vulkan_units_tile(const DflashModel *model, const VulkanMatrix *matrix, int64_t rows);
 int vulkan_units_kernel(const DflashModel *model, const VulkanMatrix *matrix);

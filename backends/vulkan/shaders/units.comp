@@ -3,7 +3,8 @@
 // registers; x, in PARTS parts of f16 and a factor for 32 columns (prepare.comp), comes from the cache, when it is used or a
 // step ahead, or through shared memory. WEIGHTS_* says how w is stored. The unit's sums, which may be truncated,
 // hold 32 columns, and are moved to f32 sums rounded to nearest. Where several workgroups share the columns of a row,
-// their sums are left apart for the kernel that reads y, or the one that comes last adds them, in one order. ADDRESSES: w and x are read by their addresses, which no size is
+// their sums are left apart for the kernel that reads y, or the one that comes last adds them, in one order; the sums of
+// SHARES subgroups of a workgroup meet in shared memory. ADDRESSES: w and x are read by their addresses, which no size is
 // compared with; a load is one instruction then, with a constant offset from an address that moves on once a round.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -37,8 +38,11 @@ layout(constant_id = 5) const uint PIECES = 2;
 // spare.
 layout(constant_id = 6) const uint PLAIN = 0;
 layout(constant_id = 7) const uint RUNG_STEP = 2; // q4tp: 1, 2 or 4
+// Subgroups that take the same rows of w and divide the columns of the workgroup among them, in equal runs of rounds; not
+// where x comes through shared memory.
+layout(constant_id = 8) const uint SHARES = 1;
 const uint SHARED = 1, AHEAD = 2;
-const uint SUBGROUPS = THREADS / 32;
+const uint SUBGROUPS = THREADS / 32, BANDS = SUBGROUPS / SHARES;
 
 #include "units.glsl"
 
@@ -105,6 +109,9 @@ const uint FACTORS = XTILES * X_FACTORS, FACTOR_LOADS = (FACTORS + THREADS - 1) 
 shared uvec4 x_area[X_WAY == SHARED ? 2 * X_UNITS : 1];
 shared vec2 factor_area[X_WAY == SHARED ? 2 * FACTORS : 1];
 shared bool is_last;
+// What all shares but the first one found.
+const uint LEFT = SUBGROUPS - BANDS;
+shared vec4 shared_sums[SHARES > 1 ? LEFT * TILES * XTILES * LANES : 1];
 
 uint first_tile, first_x, end_step, mask, eights;
 // Where this thread reads next; all of them move on two steps at a time.
@@ -119,9 +126,13 @@ uint row_of(uint r) { return this_lane() / 4 + 8 * r; }
 
 uint col_of(uint c) { return this_lane() % 4 * 2 + c; }
 
+uint this_band() { return this_subgroup() / SHARES; }
+
+uint this_share() { return this_subgroup() % SHARES; }
+
 // Tiles past the end are others again: their sums are dropped.
 void find_place(uint step) {
-  first_tile = (gl_WorkGroupID.x * SUBGROUPS + this_subgroup()) * TILES;
+  first_tile = (gl_WorkGroupID.x * BANDS + this_band()) * TILES;
   first_x = gl_WorkGroupID.y * XTILES;
 #ifdef WEIGHTS_Q4
   mask = masks[0];
@@ -165,7 +176,7 @@ void move_x(uint steps) {
 // of one of four groups, and all of them read what they need. Every RUNG_STEP-th rung is kept, because shared memory says
 // how many subgroups run at once, and so that the four threads meet different banks.
 const uint RUNGS = 32 / RUNG_STEP, RUNG_STRIDE = ROWS + 4;
-shared float rungs[SUBGROUPS * RUNGS * RUNG_STRIDE];
+shared float rungs[BANDS * RUNGS * RUNG_STRIDE];
 
 float rung_factors[TILES][2]; // of this thread's rows: from one rung to the next
 
@@ -174,11 +185,11 @@ vec2 ladder_of(uint row) { return scales[min(first_tile * 16 + row, push.out_row
 // Every product of a ladder is rounded to f32.
 void make_ladders() {
   EACH(t, TILES) EACH(r, 2) rung_factors[t][r] = ladder_of(t * 16 + row_of(r)).y;
-  for (uint row = this_lane(); row < ROWS; row += LANES) {
+  for (uint row = this_lane(); row < ROWS && this_share() == 0; row += LANES) {
     const vec2 ladder = ladder_of(row);
     precise float rung = PLAIN != 0 ? ladder.x * 16777216.0 : ladder.x;
     for (uint c = 0; c < RUNGS; c++) {
-      rungs[(this_subgroup() * RUNGS + c) * RUNG_STRIDE + row] = rung;
+      rungs[(this_band() * RUNGS + c) * RUNG_STRIDE + row] = rung;
       EACH(i, RUNG_STEP) rung = rung * ladder.y;
     }
   }
@@ -187,7 +198,7 @@ void make_ladders() {
 // A word of codes is of 256 columns; PIECES 1: two rounds. Half a word is of four groups, of rows row_of(0) and
 // row_of(1).
 float look_up(uint word, uint half_word, uint t, uint r) {
-  const uint code = word >> (16 * half_word + 8 * r) & 31, kept = this_subgroup() * RUNGS + code / RUNG_STEP;
+  const uint code = word >> (16 * half_word + 8 * r) & 31, kept = this_band() * RUNGS + code / RUNG_STEP;
   precise float rung = rungs[kept * RUNG_STRIDE + row_of(0) + t * 16 + r * 8];
   EACH(i, RUNG_STEP - 1) {
     precise const float next = rung * rung_factors[t][r];
@@ -393,6 +404,23 @@ void add_splits(inout float sums[TILES][XTILES][4]) {
   }
 }
 
+// The sums of all shares, in their order, to the first one's.
+void add_shares(inout float sums[TILES][XTILES][4]) {
+  const uint own = ((this_subgroup() - this_band() - 1) * TILES * XTILES) * LANES + this_lane();
+  if (this_share() != 0)
+    EACH(t, TILES) EACH(j, XTILES)
+      shared_sums[own + (t * XTILES + j) * LANES] =
+          vec4(sums[t][j][0], sums[t][j][1], sums[t][j][2], sums[t][j][3]);
+  barrier();
+  if (this_share() != 0) return;
+  EACH(t, TILES) EACH(j, XTILES) {
+    vec4 sum = vec4(sums[t][j][0], sums[t][j][1], sums[t][j][2], sums[t][j][3]);
+    EACH(s, SHARES - 1)
+      sum += shared_sums[((this_band() * (SHARES - 1) + s) * TILES * XTILES + t * XTILES + j) * LANES + this_lane()];
+    EACH(n, 4) sums[t][j][n] = sum[n];
+  }
+}
+
 void load_codes(out uint round_codes[TILES]) {
 #ifdef WEIGHTS_Q4
   EACH(t, TILES) round_codes[t] = CODE(codes_at[t], 0);
@@ -408,8 +436,9 @@ void look_up_all(uint first, uint d, uint round_codes[TILES], inout float looked
 }
 
 void main() {
-  const uint begin = gl_WorkGroupID.z * push.split_steps;
-  end_step = min(begin + push.split_steps, push.steps);
+  const uint share_steps = SHARES > 1 ? push.steps / SHARES : push.split_steps;
+  const uint begin = (SHARES > 1 ? this_share() : gl_WorkGroupID.z) * share_steps;
+  end_step = min(begin + share_steps, push.steps);
   find_place(begin);
   float sums[TILES][XTILES][4];
   EACH(t, TILES) EACH(j, XTILES) EACH(n, 4) sums[t][j][n] = 0;
@@ -422,7 +451,10 @@ void main() {
   if (X_WAY == SHARED) load_x(begin, next);
 #ifdef WEIGHTS_Q4
   make_ladders();
-  meet_subgroup();
+  if (SHARES > 1)
+    barrier();
+  else
+    meet_subgroup();
 #endif
   if (X_WAY == SHARED) {
     store_x(0, next);
@@ -448,6 +480,10 @@ void main() {
     }
     if (X_WAY != AHEAD) move_x(2);
     EACH(t, TILES) round_codes[t] = next_codes[t];
+  }
+  if (SHARES > 1) {
+    add_shares(sums);
+    if (this_share() != 0) return;
   }
 #ifdef WEIGHTS_Q8
   scale_rows(sums);

@@ -277,11 +277,11 @@ static void test_paths_on_units(void **state) {
   model = with_units(*state);
   model.profile = DFLASH_PROFILE_EXACT;
   const VulkanMatrix matrix = described(&model, DFLASH_STORAGE_Q4TP, 1024);
-  check_path(&model, DFLASH_STORAGE_Q4TP, 1024, 3, "matrix units, 64 rows, 3 parts of f16, q4tp");
+  check_path(&model, DFLASH_STORAGE_Q4TP, 1024, 3, "matrix units, 16 rows, 3 parts of f16, q4tp");
   check_path(&model, DFLASH_STORAGE_Q8_2F, 1024, 8, "matrix units, 64 rows, 3 parts of f16, q8_2f");
   check_path(&model, DFLASH_STORAGE_F32, 1024, 8, "tile 8x8 f32, f32");
   assert_int_equal(vulkan_product_kernel(&model, &matrix, 8, constants, &count), VULKAN_KERNEL_UNITS_Q4);
-  assert_true(count == VULKAN_UNITS_CONSTANTS && constants[0] == 64 && constants[1] == 1 && constants[4] == 3);
+  assert_true(count == VULKAN_UNITS_CONSTANTS && constants[0] == 32 && constants[1] == 1 && constants[4] == 3);
   assert_int_equal(vulkan_product_kernel(&model, &matrix, 9, constants, &count), VULKAN_KERNEL_UNITS_Q4);
   assert_int_equal(constants[1], 2);
   model.device.traits.addresses = true;
@@ -289,7 +289,7 @@ static void test_paths_on_units(void **state) {
   model.profile = DFLASH_PROFILE_F16;
   check_path(&model, DFLASH_STORAGE_F16, 1024, 8, "matrix units, 64 rows, 1 part of f16, f16");
   model.profile = DFLASH_PROFILE_I8;
-  check_path(&model, DFLASH_STORAGE_Q4TP, 1024, 8, "matrix units, 64 rows, int8 in f16, q4tp");
+  check_path(&model, DFLASH_STORAGE_Q4TP, 1024, 8, "matrix units, 16 rows, int8 in f16, q4tp");
   check_path(&model, DFLASH_STORAGE_F16, 1024, 8, "matrix units, 64 rows, 3 parts of f16, f16");
 }
 

@@ -167,6 +167,26 @@ static void test_attend(void **state) {
       }
 }
 
+/* Where attention runs on matrix units, there is room for it. */
+static void test_attend_units(void **state) {
+  (void)state;
+  static const int64_t WIDTHS[] = {32, 64, 128};
+  DflashModel model = {.profile = DFLASH_PROFILE_F16, .units_fit = true, .options = {.units = true}};
+  model.geometry.heads = model.geometry.kv_heads = 1;
+  model.device.traits = (VulkanTraits){.coop_f16 = 8, .max_threads = 256};
+  uint32_t constants[VULKAN_MAX_CONSTANTS], count;
+  for (size_t i = 0; i < sizeof WIDTHS / sizeof *WIDTHS; i++) {
+    model.geometry.head_dim = WIDTHS[i];
+    model.device.traits.shared_bytes = 1024;
+    while (!vulkan_attend_on_units(&model)) model.device.traits.shared_bytes++;
+    assert_int_equal(vulkan_attend_kernel(&model, 8, constants, &count), VULKAN_KERNEL_ATTEND_UNITS);
+    assert_int_equal(shared_bytes(&vulkan_modules[VULKAN_KERNEL_ATTEND_UNITS], constants, count),
+                     model.device.traits.shared_bytes);
+  }
+  model.geometry.head_dim = 96;
+  assert_false(vulkan_attend_on_units(&model));
+}
+
 static void test_select(void **state) {
   (void)state;
   assert_int_equal(shared_bytes(&vulkan_modules[VULKAN_KERNEL_TOP], (const uint32_t[]){256}, 1), 7320);
@@ -225,14 +245,15 @@ static void test_fragments(void **state) {
 static void test_others(void **state) {
   (void)state;
   for (int kernel = 0; kernel < VULKAN_KERNEL_COUNT; kernel++)
-    if (!is_product(kernel) && !is_units(kernel) && kernel != VULKAN_KERNEL_ATTEND)
+    if (!is_product(kernel) && !is_units(kernel) && kernel != VULKAN_KERNEL_ATTEND &&
+        kernel != VULKAN_KERNEL_ATTEND_UNITS)
       check(kernel, NULL, 0, LEAST_SHARED);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_reader),   cmocka_unit_test(test_products),
-                                     cmocka_unit_test(test_attend),   cmocka_unit_test(test_select),
-                                     cmocka_unit_test(test_units),    cmocka_unit_test(test_others),
-                                     cmocka_unit_test(test_fragments)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_reader), cmocka_unit_test(test_products),
+                                     cmocka_unit_test(test_attend), cmocka_unit_test(test_attend_units),
+                                     cmocka_unit_test(test_select), cmocka_unit_test(test_units),
+                                     cmocka_unit_test(test_others), cmocka_unit_test(test_fragments)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ static const DrawnPlan PLAN = {.hidden = HIDDEN,
                                .top = 4,
                                .taps = 1,
                                .window = 64,
-                               .storage = DFLASH_STORAGE_Q4TP};
+                               .storage = DFLASH_STORAGE_F16};
 
 /* By --wrap: the kernels are these. */
 extern const VulkanModule __real_vulkan_modules[VULKAN_KERNEL_COUNT];

@@ -26,26 +26,25 @@ static const Product PRODUCTS[] = {
     {"kernel", DFLASH_STORAGE_Q8_2F, 1280, 5120},  {"head/4", DFLASH_STORAGE_Q8_2F, 62080, 5120}};
 enum { PRODUCT_COUNT = sizeof PRODUCTS / sizeof *PRODUCTS };
 
-/* Whether w and x are read by address, and constants of the kernels but for x_tiles and parts. */
+/* Whether w and x are read by address, and constants of the kernels but for x_tiles and parts; threads of one share. */
 typedef struct Cut {
   bool addresses;
-  uint32_t threads, tiles, x_way, pieces, plain, rung_step;
+  uint32_t threads, tiles, x_way, pieces, plain, rung_step, shares;
 } Cut;
-static const Cut Q4_CUTS[] = {{false, 64, 2, VULKAN_X_CACHE, 2, 1, 2},  {true, 32, 2, VULKAN_X_CACHE, 2, 1, 1},
-                              {true, 32, 2, VULKAN_X_CACHE, 2, 0, 2},   {true, 32, 2, VULKAN_X_CACHE, 2, 1, 2},
-                              {true, 64, 2, VULKAN_X_CACHE, 2, 1, 2},   {true, 64, 2, VULKAN_X_CACHE, 2, 1, 4},
-                              {true, 64, 2, VULKAN_X_AHEAD, 2, 1, 2},   {true, 128, 2, VULKAN_X_AHEAD, 2, 1, 2},
-                              {true, 64, 2, VULKAN_X_AHEAD, 2, 1, 4},   {true, 64, 1, VULKAN_X_CACHE, 2, 1, 2},
-                              {true, 64, 1, VULKAN_X_AHEAD, 2, 1, 2},   {true, 128, 1, VULKAN_X_AHEAD, 2, 1, 2},
-                              {true, 64, 1, VULKAN_X_CACHE, 1, 1, 2},   {true, 64, 1, VULKAN_X_AHEAD, 1, 1, 4},
-                              {true, 64, 2, VULKAN_X_CACHE, 1, 1, 2},   {true, 64, 2, VULKAN_X_AHEAD, 1, 1, 4},
-                              {true, 32, 4, VULKAN_X_CACHE, 1, 1, 2},   {true, 64, 4, VULKAN_X_CACHE, 1, 1, 4},
-                              {true, 64, 4, VULKAN_X_CACHE, 2, 1, 4},   {true, 64, 4, VULKAN_X_AHEAD, 1, 1, 4},
-                              {true, 512, 1, VULKAN_X_CACHE, 2, 1, 2},  {true, 512, 2, VULKAN_X_CACHE, 2, 1, 4},
-                              {true, 256, 2, VULKAN_X_SHARED, 1, 1, 4}, {true, 256, 2, VULKAN_X_SHARED, 2, 1, 4}};
-static const Cut Q8_CUTS[] = {{true, 128, 1, VULKAN_X_SHARED, 4, 0, 1}, {true, 128, 1, VULKAN_X_CACHE, 4, 0, 1},
-                              {true, 64, 2, VULKAN_X_CACHE, 2, 0, 1},   {true, 64, 2, VULKAN_X_AHEAD, 2, 0, 1},
-                              {true, 256, 2, VULKAN_X_SHARED, 2, 0, 1}, {true, 256, 2, VULKAN_X_SHARED, 1, 0, 1}};
+static const Cut Q4_CUTS[] = {{true, 32, 2, VULKAN_X_CACHE, 2, 1, 1, 1},  {true, 64, 2, VULKAN_X_AHEAD, 2, 1, 4, 1},
+                              {true, 32, 2, VULKAN_X_CACHE, 2, 1, 1, 4},  {true, 32, 2, VULKAN_X_AHEAD, 2, 1, 1, 4},
+                              {true, 32, 1, VULKAN_X_CACHE, 2, 1, 1, 4},  {true, 32, 1, VULKAN_X_AHEAD, 2, 1, 1, 4},
+                              {true, 32, 1, VULKAN_X_CACHE, 2, 1, 1, 8},  {true, 32, 2, VULKAN_X_CACHE, 2, 1, 1, 8},
+                              {true, 32, 2, VULKAN_X_AHEAD, 2, 1, 1, 8},  {true, 32, 2, VULKAN_X_CACHE, 2, 1, 1, 17},
+                              {true, 32, 1, VULKAN_X_CACHE, 2, 1, 1, 17}, {true, 32, 2, VULKAN_X_CACHE, 2, 1, 1, 2},
+                              {true, 32, 4, VULKAN_X_CACHE, 2, 1, 1, 4},  {true, 32, 4, VULKAN_X_CACHE, 1, 1, 1, 4},
+                              {true, 32, 2, VULKAN_X_CACHE, 1, 1, 1, 4},  {true, 32, 2, VULKAN_X_AHEAD, 1, 1, 1, 4},
+                              {true, 32, 2, VULKAN_X_CACHE, 1, 1, 1, 8},  {true, 256, 2, VULKAN_X_SHARED, 2, 1, 4, 1}};
+static const Cut Q8_CUTS[] = {{true, 128, 1, VULKAN_X_SHARED, 4, 0, 1, 1}, {true, 256, 2, VULKAN_X_SHARED, 2, 0, 1, 1},
+                              {true, 32, 1, VULKAN_X_CACHE, 2, 0, 1, 4},   {true, 32, 1, VULKAN_X_AHEAD, 2, 0, 1, 4},
+                              {true, 32, 1, VULKAN_X_CACHE, 2, 0, 1, 10},  {true, 32, 1, VULKAN_X_AHEAD, 2, 0, 1, 10},
+                              {true, 32, 1, VULKAN_X_CACHE, 4, 0, 1, 10},  {true, 32, 1, VULKAN_X_CACHE, 2, 0, 1, 20},
+                              {true, 32, 2, VULKAN_X_CACHE, 2, 0, 1, 4},   {true, 32, 2, VULKAN_X_AHEAD, 2, 0, 1, 4}};
 #define COUNT(list) (int)(sizeof(list) / sizeof *(list))
 static const int64_t WANTED[] = {264, 528, 1056, 2112};
 static const char *const X_WAYS[] = {"cache", "shared", "ahead"};
@@ -97,21 +96,30 @@ static void open_masks(void) {
   need(vulkan_upload_end(&device, &upload, &error), "upload");
 }
 
-static VulkanUnitsTile tile_of(const Cut *cut, uint32_t parts) {
-  return (VulkanUnitsTile){.threads = cut->threads,
+/* The number of shares that is asked for, or the next smaller one that divides the rounds of a product. */
+static uint32_t shares_of(const Cut *cut, const Product *p) {
+  const int64_t rounds = vulkan_units_pieces(p->storage, p->cols) / cut->pieces / 2;
+  uint32_t shares = cut->shares;
+  while (rounds % shares != 0) shares--;
+  return shares;
+}
+
+static VulkanUnitsTile tile_of(const Cut *cut, uint32_t parts, uint32_t shares) {
+  return (VulkanUnitsTile){.threads = cut->threads * shares,
                            .x_tiles = 1,
                            .tiles = cut->tiles,
                            .x_way = cut->x_way,
                            .parts = parts,
                            .pieces = cut->pieces,
                            .plain = cut->plain && parts == 1,
-                           .rung_step = cut->rung_step};
+                           .rung_step = cut->rung_step,
+                           .shares = shares};
 }
 
-static const VulkanPipeline *pipeline_of(int32_t storage, const Cut *cut, uint32_t parts) {
+static const VulkanPipeline *pipeline_of(int32_t storage, const Cut *cut, uint32_t parts, uint32_t shares) {
   const int at = cut->addresses ? VULKAN_KERNEL_UNITS_Q4_AT - VULKAN_KERNEL_UNITS_Q4 : 0;
   const int kernel = at + (storage == DFLASH_STORAGE_Q4TP ? VULKAN_KERNEL_UNITS_Q4 : VULKAN_KERNEL_UNITS_Q8);
-  const VulkanUnitsTile tile = tile_of(cut, parts);
+  const VulkanUnitsTile tile = tile_of(cut, parts, shares);
   uint32_t constants[VULKAN_UNITS_CONSTANTS];
   vulkan_units_constants(&tile, constants);
   const VulkanPipeline *pipeline;
@@ -121,7 +129,7 @@ static const VulkanPipeline *pipeline_of(int32_t storage, const Cut *cut, uint32
 }
 
 static bool fits(int32_t storage, const Cut *cut, uint32_t parts) {
-  const VulkanUnitsTile tile = tile_of(cut, parts);
+  const VulkanUnitsTile tile = tile_of(cut, parts, cut->shares);
   if (cut->addresses && !device.traits.addresses) return false;
   if (storage == DFLASH_STORAGE_Q4TP && parts > 1 && !cut->plain) return false; /* the same as one that is */
   return tile.threads <= device.traits.max_threads && vulkan_units_shared(&tile, storage) <= device.traits.shared_bytes;
@@ -164,6 +172,7 @@ static void add_products(VulkanSteps *steps, const VulkanPipeline *pipeline, Uni
 /* Steps of a workgroup, whole rounds, where about so many workgroups are wanted. */
 static int64_t steps_each(const Product *p, const Cut *cut, int64_t wanted) {
   const int64_t tiles = vulkan_units_tiles(p->rows), steps = vulkan_units_pieces(p->storage, p->cols) / cut->pieces;
+  if (cut->shares > 1) return steps; /* and no splits */
   const int64_t share = wanted / ceil_div(tiles, (int64_t)cut->tiles * cut->threads / LANES);
   return ceil_div(steps, 2 * (share < 1 ? 1 : share)) * 2;
 }
@@ -186,7 +195,7 @@ static double time_product(const Product *p, const Cut *cut, uint32_t parts, int
   VulkanSteps list = {0};
   VulkanPlan plan = {0};
   double best = 1e30;
-  add_products(&list, pipeline_of(p->storage, cut, parts), &push, bands);
+  add_products(&list, pipeline_of(p->storage, cut, parts, shares_of(cut, p)), &push, bands);
   need(vulkan_plan_open(&device, &list, false, 0, &plan, &error), "recording");
   for (int run = 0; run < runs; run++) {
     uint64_t ns;
@@ -213,8 +222,9 @@ static double time_splits(const Product *p, const Cut *cut, uint32_t parts, uint
     const int64_t each = steps_each(p, cut, WANTED[w]);
     if (w > 0 && each == steps_each(p, cut, WANTED[w - 1])) continue;
     const double us = time_product(p, cut, parts, each, RUNS, &splits) / 1e3;
-    fprintf(stderr, "%s,%u,%s,%u,%u,%s,%u,%u,%u,%u,%.2f\n", p->name, parts, cut->addresses ? "address" : "binding",
-            cut->threads, cut->tiles, X_WAYS[cut->x_way], cut->pieces, cut->plain, cut->rung_step, splits, us);
+    fprintf(stderr, "%s,%u,%s,%u,%u,%s,%u,%u,%u,%u,%u,%.2f\n", p->name, parts, cut->addresses ? "address" : "binding",
+            cut->threads, cut->tiles, X_WAYS[cut->x_way], cut->pieces, cut->plain, cut->rung_step, shares_of(cut, p),
+            splits, us);
     if (us < best) {
       best = us;
       *best_splits = splits;
@@ -231,7 +241,7 @@ static bool named(const Product *p, char **names, int count) {
 
 static void print_header(int32_t storage, uint32_t parts, char **names, int count) {
   printf("\n%s, %u part%s of x: microseconds / splits\n%-50s", storage == DFLASH_STORAGE_Q4TP ? "q4tp" : "q8_2f", parts,
-         parts == 1 ? "" : "s", "reads  threads tiles x pieces plain rungs | registers shared");
+         parts == 1 ? "" : "s", "reads  threads tiles x pieces plain rungs shares | registers shared");
   for (int p = 0; p < PRODUCT_COUNT; p++)
     if (PRODUCTS[p].storage == storage && named(&PRODUCTS[p], names, count)) printf(" %12s", PRODUCTS[p].name);
   printf("\n");
@@ -240,11 +250,12 @@ static void print_header(int32_t storage, uint32_t parts, char **names, int coun
 /* With what decides how many subgroups a multiprocessor has room for. */
 static void print_cut(int32_t storage, const Cut *cut, uint32_t parts) {
   VulkanStatistics statistics = {0};
-  const VulkanUnitsTile tile = tile_of(cut, parts);
+  const VulkanUnitsTile tile = tile_of(cut, parts, cut->shares);
   if (device.statistics)
-    need(vulkan_statistics_read(&device, pipeline_of(storage, cut, parts), &statistics, &error), "statistics");
-  printf("%-7s %5u %3u %-6s %u  %u  %u | %3llu regs %4llu spilled %5llu B", cut->addresses ? "address" : "binding",
-         cut->threads, cut->tiles, X_WAYS[cut->x_way], cut->pieces, tile.plain, tile.rung_step,
+    need(vulkan_statistics_read(&device, pipeline_of(storage, cut, parts, cut->shares), &statistics, &error),
+         "statistics");
+  printf("%-7s %5u %3u %-6s %u  %u  %u %2u | %3llu regs %4llu spilled %5llu B", cut->addresses ? "address" : "binding",
+         cut->threads, cut->tiles, X_WAYS[cut->x_way], cut->pieces, tile.plain, tile.rung_step, tile.shares,
          (unsigned long long)statistics.registers, (unsigned long long)statistics.spilled_bytes,
          (unsigned long long)vulkan_units_shared(&tile, storage));
 }
@@ -284,7 +295,8 @@ static void make_pipelines(char **names, int name_count) {
     const Cut *cuts = cuts_of(PRODUCTS[p].storage, &count);
     for (uint32_t parts = 1; parts <= 3 && named(&PRODUCTS[p], names, name_count); parts += 2)
       for (int c = 0; c < count; c++)
-        if (fits(PRODUCTS[p].storage, &cuts[c], parts)) pipeline_of(PRODUCTS[p].storage, &cuts[c], parts), made++;
+        if (fits(PRODUCTS[p].storage, &cuts[c], parts))
+          pipeline_of(PRODUCTS[p].storage, &cuts[c], parts, shares_of(&cuts[c], &PRODUCTS[p])), made++;
   }
   fprintf(stderr, "%u pipelines for %d uses, %ld s\n", pipelines.count, made, (long)(time(NULL) - begin));
 }

@@ -17,11 +17,12 @@ static const int32_t STORAGES[] = {DFLASH_STORAGE_Q4TP, DFLASH_STORAGE_Q8_2F, DF
 static const int32_t ALL_PROFILES[PROFILES] = {DFLASH_PROFILE_EXACT, DFLASH_PROFILE_F16, DFLASH_PROFILE_I8};
 
 /* Other ways to cut than the chosen one: threads, tiles of x of many rows, tiles of w, how x comes, parts (by the
- * profile), pieces (q4tp: 2 at most; f16: 2), plain (one part of q4tp), rungs. */
-static const TestCut CUTS[] = {{{64, 1, 1, VULKAN_X_SHARED, 0, 1, 0, 1}, 1},
-                               {{32, 2, 2, VULKAN_X_CACHE, 0, 2, 1, 4}, 3},
-                               {{96, 2, 1, VULKAN_X_AHEAD, 0, 1, 1, 2}, 2},
-                               {{64, 1, 4, VULKAN_X_SHARED, 0, 4, 0, 4}, 2}};
+ * profile), pieces (q4tp: 2 at most; f16: 2), plain (one part of q4tp), rungs, shares (as many as divide the rounds).
+ */
+static const TestCut CUTS[] = {
+    {{64, 1, 1, VULKAN_X_SHARED, 0, 1, 0, 1, 1}, 1}, {{32, 2, 2, VULKAN_X_CACHE, 0, 2, 1, 4, 1}, 3},
+    {{96, 2, 1, VULKAN_X_AHEAD, 0, 1, 1, 2, 1}, 2},  {{64, 1, 4, VULKAN_X_SHARED, 0, 4, 0, 4, 1}, 2},
+    {{64, 2, 2, VULKAN_X_AHEAD, 0, 2, 1, 2, 3}, 1},  {{32, 1, 1, VULKAN_X_CACHE, 0, 1, 0, 1, 5}, 1}};
 enum { CUT_COUNT = sizeof CUTS / sizeof CUTS[0] };
 
 static uint64_t emulated_bytes; /* of shared memory, a thread */
@@ -46,6 +47,8 @@ static const TestCut *cut_at(const TestUnits *units, size_t i, int64_t rows, Tes
   if (units->matrix.storage == DFLASH_STORAGE_F16 || (!q8 && cut->tile.pieces > 2)) cut->tile.pieces = 2;
   if (!chosen.plain) cut->tile.plain = 0;
   const int64_t rounds = units->matrix.pieces / cut->tile.pieces / 2;
+  while (rounds % cut->tile.shares != 0) cut->tile.shares--;
+  cut->tile.threads *= cut->tile.shares;
   while ((rounds + cut->splits - 1) / cut->splits * (cut->splits - 1) >= rounds) cut->splits--; /* none is empty */
   const uint64_t shared = vulkan_units_shared(&cut->tile, units->matrix.storage) + emulated_bytes * cut->tile.threads;
   return shared <= units->model->device.traits.shared_bytes ? cut : NULL;
@@ -215,7 +218,8 @@ static void test_bits_do_not_depend_on_the_rows(void **state) {
       model->profile = ALL_PROFILES[p];
       test_matrix_on_units(&units, model,
                            stored_draw(dflash_random_stream(7, "w"), STORAGES[s], OUT_ROWS, COLS, false));
-      assert_true(vulkan_units_splits(model, &units.matrix, ROWS) > 1);
+      const uint32_t shares = vulkan_units_tile(model, &units.matrix, ROWS).shares;
+      assert_true(shares > 1 || vulkan_units_splits(model, &units.matrix, ROWS) > 1);
       float *all = test_units_run(&units, x, ROWS, ROWS, OUT_ROWS, NULL);
       for (int64_t rows = 3; rows < ROWS; rows += 8) {
         float *y = test_units_run(&units, x, rows, ROWS, CUT_ROWS, NULL);
@@ -264,7 +268,8 @@ static void test_splits_share_the_columns(void **state) {
       assert_true(splits >= 1 && splits <= 32 && many >= 1 && many <= splits);
       assert_true(splits == 1 || 4 * splits <= steps);
       assert_true(splits == 1 || (m.rows > 1 && m.rows < 200000));
-      assert_true(splits > 1 || m.rows > 10000 || m.rows == 1);
+      assert_true(splits > 1 || tile.shares > 1 || m.rows > 10000 || m.rows == 1);
+      assert_true(splits == 1 || tile.shares == 1);
       const VulkanUnitsBytes bytes = vulkan_units_product_bytes(model, &m, 8);
       assert_true((bytes.found > 0) == (splits > 1) && (bytes.arrivals > 0) == (splits > 1));
       const uint64_t binding = model->device.traits.max_binding;

@@ -9,7 +9,17 @@
 #include "fixture.h"
 #include "pack.h"
 
-enum { ALIGN = 256, PART_ROWS = 32, X_FIRST = 2, X_SPARE = 5, Y_FIRST = 3, Y_SPARE = 2, TWICE = 2, NAN_BYTE = 0xff };
+enum {
+  ALIGN = 256,
+  PART_ROWS = 32,
+  X_FIRST = 2,
+  X_SPARE = 5,
+  Y_FIRST = 3,
+  Y_SPARE = 2,
+  TWICE = 2,
+  NAN_BYTE = 0xff,
+  EMULATED_THREADS = 256
+};
 
 static VulkanBuffer tables; /* of the model that is open */
 
@@ -28,7 +38,8 @@ bool test_units_open(DflashModel *model, uint64_t emulated) {
   *model = (DflashModel){.options = {.units = true}};
   test_device_open(&model->device);
   if (emulated) model->device.traits.coop_f16 = 8;
-  model->device.traits.shared_bytes -= emulated * 256;
+  if (emulated) model->device.traits.max_threads = EMULATED_THREADS;
+  model->device.traits.shared_bytes -= emulated * EMULATED_THREADS;
   open_tables(model);
   test_ok(vulkan_units_probe(&model->device, &model->pipelines, &model->units_fit, &error), &error);
   if (model->units_fit) return true;

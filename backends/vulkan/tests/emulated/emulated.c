@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "emulated_attend.h"
 #include "emulated_f16.h"
 #include "emulated_f16_at.h"
 #include "emulated_probe.h"
@@ -19,6 +20,7 @@ static const struct {
                 {VULKAN_KERNEL_UNITS_F16_AT, {"emulated_f16_at", MODULE_emulated_f16_at}},
                 {VULKAN_KERNEL_UNITS_Q8_AT, {"emulated_q8_at", MODULE_emulated_q8_at}},
                 {VULKAN_KERNEL_UNITS_Q4_AT, {"emulated_q4_at", MODULE_emulated_q4_at}},
+                {VULKAN_KERNEL_ATTEND_UNITS, {"emulated_attend", MODULE_emulated_attend}},
                 {VULKAN_KERNEL_UNITS_PROBE, {"emulated_probe", MODULE_emulated_probe}}};
 
 void vulkan_emulate(VulkanModule modules[VULKAN_KERNEL_COUNT]) {

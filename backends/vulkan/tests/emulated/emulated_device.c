@@ -26,5 +26,6 @@ DflashStatus __wrap_vulkan_device_open(const VulkanDeviceOptions *options, Vulka
   if (status || !emulated) return status;
   device->traits.coop_f16 = 8;
   device->traits.shared_bytes -= MOST_THREADS * EMULATED_SHARED_BYTES;
+  device->traits.max_threads = MOST_THREADS;
   return DFLASH_OK;
 }

@@ -61,8 +61,10 @@ plant(units-parts UNITS_Q4_AT "units EMULATED WEIGHTS_Q4 ADDRESSES" units.comp
   [=[fma(c[t][SUMS_OF_GROUP - 1][n], 1.0 / 2048, value)]=] [=[fma(c[t][SUMS_OF_GROUP - 1][n], 0.0, value)]=])
 plant(units-codes UNITS_Q4_AT "units EMULATED WEIGHTS_Q4 ADDRESSES" units.comp
   [[word >> (16 * half_word + 8 * r) & 31]] [[word >> 16 * half_word & 31]])
-plant(units-splits UNITS_Q4_AT "units EMULATED WEIGHTS_Q4 ADDRESSES" units.comp
+plant(units-splits UNITS_F16_AT "units EMULATED WEIGHTS_F16 ADDRESSES" units.comp
   [[if (first + s < push.splits) sum]] [[if (first + s < push.splits - 1) sum]])
+plant(units-shares UNITS_Q4_AT "units EMULATED WEIGHTS_Q4 ADDRESSES" units.comp
+  [[EACH(s, SHARES - 1)]] [[EACH(s, SHARES - 2)]])
 plant(prepare-field PREPARE "prepare" prepare.comp
   [[value = value * columns[inside];]] [[value = value * columns[0];]])
 plant(prepare-group PREPARE "prepare" prepare.glsl
@@ -83,7 +85,7 @@ plant(fragments-form OUT_FRAGMENTS "out FRAGMENTS" out.comp
   [[apply_field(HAS_OTHER_FIELD, normed, other_field[k])]] [[apply_field(HAS_FIELD, normed, field[k])]])
 plant(fragments-head MIX_FRAGMENTS "mix FRAGMENTS" mix.comp
   [[const uint pair = gl_WorkGroupID.x * halves + first + lane;]] [[const uint pair = first + lane;]])
-plant(units-apart UNITS_Q4_AT "units EMULATED WEIGHTS_Q4 ADDRESSES" units.comp
+plant(units-apart UNITS_F16_AT "units EMULATED WEIGHTS_F16 ADDRESSES" units.comp
   [[gl_WorkGroupID.z * push.split_stride]] [[(push.splits - 1 - gl_WorkGroupID.z / 2) * push.split_stride]])
 plant(conv-sums CONV_FRAGMENTS "conv FRAGMENTS" sums.glsl [[split_ < splits;]] [[split_ < splits - 1;]])
 plant(conv-share CONV_FRAGMENTS "conv FRAGMENTS" conv.comp [[if (at < end) d[]] [[if (at < end && at > 0) d[]])
@@ -104,6 +106,10 @@ plant(kv-head ATTEND "attend" attend.comp
   [[gl_WorkGroupID.x * rep + query % rep;]] [[query % rep * push.kv_heads + gl_WorkGroupID.x;]])
 plant(window-row ATTEND "attend" attend.comp [[: visible[1 + row];]] [[: visible[1];]])
 plant(rescale ATTEND "attend" attend.comp [[none ? 1.0 : exp_f32(largest - now);]] [[1.0;]])
+plant(units-window ATTEND_UNITS "attend_units EMULATED" attend_units.comp
+  [[key >= begins[query] && key < part.limit;]] [[key >= begins[0] && key < part.limit;]])
+plant(units-rescale ATTEND_UNITS "attend_units EMULATED" attend_units.comp
+  [[none ? 1.0 : weight_of(largest[b][r] - now[b][r]);]] [[1.0;]])
 plant(empty-part MIX "mix" mix.comp
   [[[thread % 4] = weight * own.y;]] [[[thread % 4] = own.y == 0.0 ? 1.0 : weight * own.y;]])
 plant(part-lost MIX "mix" mix.comp [[if (group + i * GROUPS <= last) sum]] [[if (group + i * GROUPS < last) sum]])

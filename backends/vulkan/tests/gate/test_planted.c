@@ -48,6 +48,7 @@ static const Row rows[] = {
     {"units-codes", ODD, "exact", "context.k_proj", 0, ON_UNITS, NULL},
     {"units-splits", "wide.h5", "exact", "mlp.down", 0, ON_UNITS " --option join=off", NULL},
     {"units-apart", "wide.h5", "exact", "mlp.down", 0, ON_UNITS, NULL},
+    {"units-shares", "shares.h5", "exact", "context.k_proj", 0, ON_UNITS, NULL},
     {"prepare-field", ODD, "exact", "context.fc", NO_LAYER, ON_UNITS, NULL},
     {"prepare-group", ODD, "exact", "mlp.gate", 0, ON_UNITS " --option join=off", NULL},
     {"prepare-halves", "halves.h5", "i8", "context.k_proj", 0, ON_UNITS, NULL},
@@ -66,6 +67,8 @@ static const Row rows[] = {
     {"kv-head", TINY, "exact", "attn.mix", 0, NULL, NULL},
     {"window-row", TINY, "exact", "attn.mix", 1, NULL, NULL},
     {"rescale", "context-300.h5", "exact", "attn.mix", 0, "splits=1", NULL},
+    {"units-window", "heads-32.h5", "f16", "attn.mix", 0, ON_UNITS " --option splits=1", NULL},
+    {"units-rescale", "heads-32.h5", "f16", "attn.mix", 0, ON_UNITS " --option splits=1", NULL},
     {"empty-part", EMPTY, "exact", "attn.mix", 0, NULL, NULL},
     {"part-lost", TINY, "exact", "attn.mix", 0, NULL, NULL},
     /* tokens */
@@ -84,7 +87,7 @@ static const Row rows[] = {
     {"late-row", "context-300.h5", "exact", "rewind", NO_LAYER, NULL, NULL},
 };
 
-enum { ROWS = sizeof rows / sizeof rows[0], SHADER_PLANTS = 54, HOST_PLANTS = 3 };
+enum { ROWS = sizeof rows / sizeof rows[0], SHADER_PLANTS = 57, HOST_PLANTS = 3 };
 
 static Program verify(const Row *row, const char *plant, const char *option) {
   return program("verify %s -q --backend vulkan-planted --profile %s --option validation=on --option plant=%s%s%s "
@@ -162,11 +165,16 @@ static int setup(void **state) {
       "--preset tiny --set layers=1 --set vocab=5041 --set mask_token=5040 --set selector_top=180 --set hidden=32 "
       "--set head_dim=8 --storage f16 --case ties -o ties-wide.h5");
   /* wide enough for columns to be split among workgroups */
-  gate_make("--preset tiny --set layers=1 --set hidden=64 --set intermediate=1664 --set head_dim=16 --storage sidecar "
+  gate_make("--preset tiny --set layers=1 --set hidden=64 --set intermediate=1664 --set head_dim=16 --storage f16 "
             "--case main -o wide.h5");
   /* and so are the columns of hidden */
   gate_make("--preset tiny --set layers=1 --set hidden=1056 --set intermediate=32 --set head_dim=16 --set taps=0 "
-            "--set vocab=64 --set mask_token=63 --context 3 --storage q8_2f --case main -o split.h5");
+            "--set vocab=64 --set mask_token=63 --context 3 --storage f16 --case main -o split.h5");
+  /* two rounds of columns, which subgroups share */
+  gate_make("--preset tiny --set layers=1 --set hidden=512 --set intermediate=32 --set head_dim=16 --set taps=0 "
+            "--set vocab=64 --set mask_token=63 --context 3 --storage sidecar --case main -o shares.h5");
+  /* heads that attention takes on matrix units, in several steps, the first of them behind the window's edge */
+  gate_make("--preset tiny --set layers=1 --set head_dim=32 --set window=150 --context 200 --case main -o heads-32.h5");
   /* a row of context.norm that the backend puts half way between two codes */
   gate_make("--preset tiny --set heads=4 --set kv_heads=1 --set head_dim=8 --set layers=1 --set intermediate=32 "
             "--set selector_rank=4 --storage sidecar --context 2000 --seed 6 --case main -o halves.h5");
