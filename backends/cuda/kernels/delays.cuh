@@ -5,8 +5,7 @@
 
 #include <stdint.h>
 
-/* By a thread, before it arrives where others wait for it. A quarter of the warps loses up to 8191 cycles, some
- * microseconds. */
+/* By a thread. A quarter of the warps loses up to 8191 cycles, some microseconds. */
 __device__ __forceinline__ void delay_thread() {
 #if defined(DFLASH_DELAYS) && defined(__CUDACC__)
   const uint32_t begin = (uint32_t)clock64();
@@ -27,9 +26,11 @@ __device__ __forceinline__ void delay() {
 #endif
 }
 
+/* Late before it, a warp still reads what others would overwrite; late behind it, it has yet to write what they read. */
 __device__ __forceinline__ void sync_block() {
   delay();
   __syncthreads();
+  delay();
 }
 
 #endif

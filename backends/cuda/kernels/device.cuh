@@ -37,8 +37,9 @@ __device__ __forceinline__ uint64_t clock_now() {
 #endif
 }
 
-/* The time at which a kernel began, by its first thread. */
+/* The time at which a kernel began, by its first thread; all call it. */
 __device__ __forceinline__ void stamp_begin(CudaAddress stamp) {
+  delay();
   if (stamp != 0 && (blockIdx.x | blockIdx.y | blockIdx.z | threadIdx.x) == 0) *at<uint64_t>(stamp) = clock_now();
 }
 

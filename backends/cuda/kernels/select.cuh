@@ -156,6 +156,7 @@ KERNEL(scores, ScoresArgs) {
   __shared__ uint64_t merged[2][CUDA_FEW_TOP];
   __shared__ float kept[KEPT];
   const int pair = (int)blockIdx.x - 1, row = pair < 0 ? 0 : 1 + pair / a.top, before = pair < 0 ? 0 : pair % a.top;
+  delay();
   const int side = (int)threadIdx.x / MERGE_THREADS, there = max(row - side, 0);
   const uint64_t *lists = at<const uint64_t>(a.lists);
   const uint64_t *best = lists + (int64_t)row * a.top, *ahead = lists + (int64_t)max(row - 1, 0) * a.top;

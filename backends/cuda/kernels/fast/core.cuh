@@ -91,11 +91,13 @@ __device__ __forceinline__ uint32_t cluster_rank() {
 __device__ __forceinline__ void sync_consumers() {
   delay();
   asm volatile("bar.sync 1, 512;" ::: "memory");
+  delay();
 }
 
 __device__ __forceinline__ void sync_warpgroup(uint32_t group) {
   delay();
   asm volatile("bar.sync %0, 128;" ::"r"(group + 2) : "memory");
+  delay();
 }
 
 // ---- products of a warpgroup: 64 rows of weights in registers, [parts][8] rows of activations in shared memory ----

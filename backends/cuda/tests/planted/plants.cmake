@@ -37,7 +37,7 @@ plant(out-rows-tail "product.cuh product_f32_few product_f32_many product_f16_fe
   [[if (row >= a.out_rows ||]] [[if (row >= a.out_rows / CUDA_TILE * CUDA_TILE ||]])
 plant(next-group "product.cuh product_q4_few product_q4_many" product.cuh
   [[bit = group * 5;]] [[bit = (group ^ 1) * 5;]])
-plant(x-22-bits "product.cuh product_q4_few product_q4_many" product.cuh
+plant(x-22-bits "product.cuh product_q4_few product_q4_many product_q8_few product_q8_many" product.cuh
 [[    load_f32(x + r * a.matrix.cols, v);]]
 [[    load_f32(x + r * a.matrix.cols, v);
     for (int n = 0; n < CUDA_LANE_COLUMNS; n++) v[n] = __uint_as_float(__float_as_uint(v[n]) & 0xfffffffcu);]])
