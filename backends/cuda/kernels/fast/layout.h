@@ -72,8 +72,7 @@ enum {
   FAST_DOWN,
   FAST_LAYER_PRODUCTS,
   FAST_HEAD = FAST_LAYER_PRODUCTS,
-  FAST_SELECTOR,
-  FAST_MOST_PRODUCTS = FAST_LAYER_PRODUCTS * FAST_MOST_LAYERS + 2
+  FAST_SELECTOR
 };
 
 /* Units of 64 rows that a cluster has of a product: first, first + step, ..; part: of the columns. */
