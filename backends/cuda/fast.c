@@ -90,8 +90,7 @@ bool cuda_fast_fits(const DflashModelDesc *desc, const CudaOptions *options, con
 /* ---- sizes ---- */
 
 uint64_t cuda_fast_row_bytes(int product) {
-  const uint64_t parts = product == FAST_DOWN ? FAST_DOWN_QUARTERS : fast_is_kernel(product) ? FAST_KERNEL_HALVES : 1;
-  return 2 * parts * (uint64_t)fast_unit_bytes(product) / FAST_UNIT;
+  return 2 * (uint64_t)fast_parts(product) * (uint64_t)fast_unit_bytes(product) / FAST_UNIT;
 }
 
 uint64_t cuda_fast_bytes(const DflashGeometry *g) {

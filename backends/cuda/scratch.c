@@ -103,7 +103,7 @@ static void place_stages(const DflashSequence *s, CudaBlock *block, uint64_t *to
 
 static void place_fast(const DflashModel *model, CudaBlock *block, uint64_t *total) {
   const uint64_t floats = model->fast.kernel ? sizeof(float) : 0;
-  block->fast_qkv = cuda_place(total, (uint64_t)FAST_ROWS * FAST_QKV_ROWS * floats);
+  block->fast_qkv = cuda_place(total, (uint64_t)FAST_QKV_HALVES * FAST_ROWS * FAST_QKV_ROWS * floats);
   block->fast_kernel = cuda_place(total, (uint64_t)FAST_KERNEL_HALVES * FAST_ROWS * FAST_KERNEL_ROWS * floats);
   block->fast_parts = cuda_place(total, (uint64_t)FAST_KV_HEADS * (FAST_SPLITS + 1) * FAST_SPLIT_FLOATS * floats);
   block->fast_down = cuda_place(total, (uint64_t)FAST_DOWN_QUARTERS * FAST_ROWS * FAST_HIDDEN * floats);

@@ -55,11 +55,12 @@ static void test_cover(void **state) {
   }
 }
 
-/* Each part of the columns of a kernel projection is 20 clusters', of down 16 clusters'; the others are whole. */
+/* Each part of the columns of a kernel projection is 20 clusters', of q, k, v 33, of down 16; the others are whole. */
 static void test_parts(void **state) {
   (void)state;
   for (int product = 0; product <= FAST_SELECTOR; product++) {
-    const int parts = product == FAST_DOWN ? 4 : fast_is_kernel(product) ? 2 : 1;
+    const int parts = product == FAST_DOWN ? 4 : fast_is_kernel(product) || product == FAST_QKV ? 2 : 1;
+    assert_int_equal(fast_parts(product), parts);
     int clusters[4] = {0};
     for (int cluster = 0; cluster < FAST_CLUSTERS; cluster++) {
       const FastShare share = fast_share(product, VOCABULARY, cluster);
@@ -68,7 +69,11 @@ static void test_parts(void **state) {
       assert_int_equal(fast_first_column(product, 2 * cluster), share.part * sizes[product].cols / parts);
       clusters[share.part]++;
     }
-    const int each = product == FAST_DOWN ? 16 : fast_is_kernel(product) ? 20 : product == FAST_SELECTOR ? 4 : 66;
+    const int each = product == FAST_DOWN       ? 16
+                     : fast_is_kernel(product)  ? 20
+                     : product == FAST_QKV      ? 33
+                     : product == FAST_SELECTOR ? 4
+                                                : 66;
     for (int part = 0; part < parts; part++) assert_int_equal(clusters[part], each);
   }
 }

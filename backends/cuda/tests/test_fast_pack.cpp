@@ -73,7 +73,7 @@ static const CudaMatrix &stored_row(const FastPackArgs &a, int row, int &from) {
   from = row;
   if (a.product == FAST_QKV)
     while (from >= a.matrices[i].rows) from -= (int)a.matrices[i++].rows;
-  if (a.product == FAST_GATE_UP) i = row / 32 % 2, from = row / 64 * 32 + row % 32;
+  if (a.product == FAST_GATE_UP) i = row / 16 % 2, from = row / 32 * 16 + row % 16;
   return a.matrices[i];
 }
 

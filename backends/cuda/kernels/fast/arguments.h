@@ -35,7 +35,7 @@ typedef struct FastBlock {
   FAST_POINTER(const CudaVisible) visible; /* [layer] */
   /* h[0]: the block's embeddings; then the residual stream after each half of a layer */
   FastOutput h[2 * FAST_MOST_LAYERS + 1], qkv[FAST_MOST_LAYERS], mix[FAST_MOST_LAYERS], act[FAST_MOST_LAYERS];
-  FastOutput d; /* [halves of the columns][8][kernel rows] */
+  FastOutput d; /* [halves of the columns][kernel rows][8] */
   FastOutput part, down, logits, hidden, sums;
   FastOutput norm_out[2 * FAST_MOST_LAYERS + 1], d_out[2 * FAST_MOST_LAYERS], conv_out[2 * FAST_MOST_LAYERS],
       gate_out[FAST_MOST_LAYERS], up_out[FAST_MOST_LAYERS], o_out[FAST_MOST_LAYERS], down_out[FAST_MOST_LAYERS],

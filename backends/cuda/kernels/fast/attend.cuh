@@ -190,7 +190,8 @@ __device__ __forceinline__ void spare(const Cta &c) {
   if ((int)c.lane < SPARES) mbar_arrive(AT(spare_empty[c.lane]));
 }
 // Keys of the context from `from` to below `to`, or the block's own.
-__device__ void attend_head(const Block &b, Cta &c, int l, int head, int split, int from, int to, bool own) {
+__device__ __forceinline__ void attend_head(const Block &b, Cta &c, int l, int head, int split, int from, int to,
+                                            bool own) {
   const Layer &layer = b.layer[l];
   Attend &area = attend_of();
   const float none = -__int_as_float(0x7f800000);
@@ -202,7 +203,7 @@ __device__ void attend_head(const Block &b, Cta &c, int l, int head, int split, 
       const int q = c.warp * 2 + i;
       const float2 *from =
           reinterpret_cast<const float2 *>(b.qkv[l] + q % 8 * QKV + (head * REP + q / 8) * HD) + c.lane;
-      lo[i] = __ldcg(from), hi[i] = __ldcg(from + 32);
+      lo[i] = qkv_pair(from), hi[i] = qkv_pair(from + 32);
     }
 #pragma unroll
     for (int i = 0; i < 2; i++) {
@@ -222,7 +223,7 @@ __device__ void attend_head(const Block &b, Cta &c, int l, int head, int split, 
     if (row < 8) {
       const float2 *k = reinterpret_cast<const float2 *>(b.qkv[l] + row * QKV + QROWS + head * HD) + c.lane,
                    *v = k + KVROWS / 2;
-      lo = __ldcg(k), hi = __ldcg(k + 32), vl = __ldcg(v), vh = __ldcg(v + 32);
+      lo = qkv_pair(k), hi = qkv_pair(k + 32), vl = qkv_pair(v), vh = qkv_pair(v + 32);
       head_norm(b, c, lo, hi, layer.k_norm, row, layer.rope);
       if (b.k_out[l] && row < b.rows) {
         float2 *out = reinterpret_cast<float2 *>(b.k_out[l] + row * KVROWS + head * HD);

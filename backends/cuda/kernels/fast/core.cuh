@@ -10,7 +10,7 @@
 
 namespace fast {
 constexpr int WARPS = FAST_WARPS, THREADS = FAST_THREADS, WARPGROUPS = FAST_WARPGROUPS;
-constexpr int PARTS = FAST_PARTS; // f16 numbers that an activation is the sum of
+constexpr int PARTS = FAST_PARTS; // of an activation: three bf16 numbers hold it whole, one is f16
 
 typedef unsigned long long u64;
 
@@ -102,8 +102,9 @@ __device__ __forceinline__ void sync_warpgroup(uint32_t group) {
 
 // ---- products of a warpgroup: 64 rows of weights in registers, [parts][8] rows of activations in shared memory ----
 // Of 16 columns there lie [part][half of the columns][row][8 columns].
-constexpr int STEP_BYTES = 256 * PARTS, STEP = STEP_BYTES / 16; // of 16 columns, the same as an addend of a description
-constexpr int SUMS = 4 * PARTS;                                 // of a thread
+constexpr int STEP_BYTES = 32 * FAST_ROWS * PARTS,
+              STEP = STEP_BYTES / 16; // of 16 columns, the same as an addend of a description
+constexpr int SUMS = 4 * PARTS;       // of a thread
 __device__ __forceinline__ u64 describe(uint32_t address) {
   const u64 columns = 128 >> 4, rows = 256 >> 4; // from half to half, from part to part
   return (address >> 4 & 0x3fff) | columns << 16 | rows << 32;
@@ -116,7 +117,7 @@ template <int LEFT> __device__ __forceinline__ void product_wait() {
 // d = (add ? d : 0) + a x. Until it is waited for, neither d nor a may be touched.
 __device__ __forceinline__ void product(float (&d)[12], const uint32_t a[4], u64 x, int add) {
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %17, 0;\n"
-               "wgmma.mma_async.sync.aligned.m64n24k16.f32.f16.f16 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11}, "
+               "wgmma.mma_async.sync.aligned.m64n24k16.f32.bf16.bf16 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11}, "
                "{%12,%13,%14,%15}, %16, p, 1, 1, 0;\n}"
                : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
                  "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11])
@@ -128,11 +129,8 @@ __device__ __forceinline__ void product(float (&d)[4], const uint32_t a[4], u64 
                : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(x), "r"(add));
 }
-// The sum of the parts' sums: each part is PART_SCALE times as large as what it stands for beside the one before.
-constexpr float PART_SCALE = 2048;
-__device__ __forceinline__ float sum_of_parts(const float (&d)[12], int i) {
-  return fmaf(fmaf(d[8 + i], 1 / PART_SCALE, d[4 + i]), 1 / PART_SCALE, d[i]);
-}
+// The sum of the parts' sums.
+__device__ __forceinline__ float sum_of_parts(const float (&d)[12], int i) { return d[i] + (d[4 + i] + d[8 + i]); }
 __device__ __forceinline__ float sum_of_parts(const float (&d)[4], int i) { return d[i]; }
 
 __device__ __forceinline__ uint32_t add_f16x2(uint32_t a, uint32_t b) {
@@ -145,17 +143,28 @@ __device__ __forceinline__ uint32_t fma_f16x2(uint32_t a, uint32_t b, uint32_t c
   asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
   return d;
 }
+__device__ __forceinline__ uint32_t add_bf16x2(uint32_t a, uint32_t b) {
+  uint32_t d;
+  asm("add.rn.bf16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
+}
 // (a & m) | o, one instruction.
 __device__ __forceinline__ uint32_t and_or(uint32_t a, uint32_t m, uint32_t o) {
   uint32_t d;
   asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(d) : "r"(a), "r"(m), "r"(o));
   return d;
 }
+// (a & m) ^ o, one instruction.
+__device__ __forceinline__ uint32_t and_xor(uint32_t a, uint32_t m, uint32_t o) {
+  uint32_t d;
+  asm("lop3.b32 %0, %1, %2, %3, 0x6a;" : "=r"(d) : "r"(a), "r"(m), "r"(o));
+  return d;
+}
 __device__ __forceinline__ void lds128(uint32_t at, uint32_t &a, uint32_t &b, uint32_t &c, uint32_t &d) {
   asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(at));
 }
-__device__ __forceinline__ void sts64(uint32_t at, uint32_t a, uint32_t b) {
-  asm volatile("st.shared.v2.u32 [%0], {%1,%2};" ::"r"(at), "r"(a), "r"(b) : "memory");
+__device__ __forceinline__ void sts32(uint32_t at, uint32_t a) {
+  asm volatile("st.shared.u32 [%0], %1;" ::"r"(at), "r"(a) : "memory");
 }
 // What was written to shared memory before is seen by products.
 __device__ __forceinline__ void fence_products() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
@@ -167,43 +176,38 @@ __device__ __forceinline__ float lds(uint32_t at) {
   asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(at));
   return v;
 }
-// Eight nibbles plus 8: bits 4 i and 16 + 4 i are the pair of register i; they stand in the fraction of 1024, as they
-// are or 16 times as large.
+// Eight nibbles plus 8: bits 4 i and 16 + 4 i are the pair of register i. Of bf16 they stand in the fraction of 128; of
+// f16 in that of 1024, as they are or 16 times as large.
 __device__ __forceinline__ void decode_q4(uint32_t w, uint32_t a[4]) {
-  const uint32_t low = 0x000f000f, high = 0x00f000f0, magic = 0x64006400, u = w >> 8;
+  const uint32_t low = 0x000f000f;
+  if constexpr (PARTS == 3) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) a[i] = add_bf16x2(and_or(w >> (4 * i), low, 0x43004300), 0xc308c308); // 128, -136
+    return;
+  }
+  const uint32_t high = 0x00f000f0, magic = 0x64006400, u = w >> 8;
   const uint32_t minus_1032 = 0xe408e408, minus_72 = 0xd480d480, sixteenth = 0x2c002c00;
   a[0] = add_f16x2(and_or(w, low, magic), minus_1032);
   a[1] = fma_f16x2(and_or(w, high, magic), sixteenth, minus_72);
   a[2] = add_f16x2(and_or(u, low, magic), minus_1032);
   a[3] = fma_f16x2(and_or(u, high, magic), sixteenth, minus_72);
 }
-// Four int8 plus 128: bytes 0 and 2 are a pair, 1 and 3 the next.
+// Four int8 plus 128: bytes 0 and 2 are a pair, 1 and 3 the next. Of bf16 seven bits stand in the fraction of 128; the
+// eighth turns what is taken from them, 256, into 128.
 __device__ __forceinline__ void decode_q8(uint32_t w, uint32_t a[2]) {
-  const uint32_t bytes = 0x00ff00ff, magic = 0x64006400, minus_1152 = 0xe480e480;
-  a[0] = add_f16x2(and_or(w, bytes, magic), minus_1152);
-  a[1] = add_f16x2(and_or(w >> 8, bytes, magic), minus_1152);
+#pragma unroll
+  for (int i = 0; i < 2; i++) {
+    const uint32_t u = w >> (8 * i);
+    if constexpr (PARTS == 3)
+      a[i] = add_bf16x2(and_or(u, 0x007f007f, 0x43004300), and_xor(u, 0x00800080, 0xc380c380));
+    else
+      a[i] = add_f16x2(and_or(u, 0x00ff00ff, 0x64006400), 0xe480e480); // 1024, -1152
+  }
 }
 __device__ __forceinline__ uint32_t pack_f16(float lo, float hi) {
   uint32_t d;
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(hi), "f"(lo));
   return d;
-}
-__device__ __forceinline__ float2 unpack_f16(uint32_t p) {
-  float2 v;
-  asm("{\n.reg .b16 lo, hi;\nmov.b32 {lo, hi}, %2;\ncvt.f32.f16 %0, lo;\ncvt.f32.f16 %1, hi;\n}"
-      : "=f"(v.x), "=f"(v.y)
-      : "r"(p));
-  return v;
-}
-// Parts of numbers below 2^15. f16 ends at 2^-24, so what is left after a part is made larger: three hold all that lies
-// above 2^-46, which is every bit of a number above 2^-23.
-__device__ __forceinline__ void split_f16(float x, float y, uint32_t p[PARTS]) {
-#pragma unroll
-  for (int i = 0; i < PARTS; i++) {
-    p[i] = pack_f16(x, y);
-    const float2 taken = unpack_f16(p[i]);
-    x = (x - taken.x) * PART_SCALE, y = (y - taken.y) * PART_SCALE;
-  }
 }
 __device__ __forceinline__ uint32_t pack_bf16(float lo, float hi) {
   uint32_t d;

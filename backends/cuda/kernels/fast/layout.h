@@ -53,8 +53,8 @@ enum {
   FAST_SCALE_BYTES = FAST_UNIT * 4,
   FAST_KERNEL_HALVES = 2, /* parts of the columns of a kernel projection, of 20 clusters each */
   FAST_KERNEL_UNITS = FAST_KERNEL_ROWS / FAST_UNIT,
-  FAST_DOWN_QUARTERS = 4, /* parts of the columns of down, of 16 clusters each */
-  FAST_DOWN_CLUSTERS = 16,
+  FAST_QKV_HALVES = 2,    /* of q, k, v, of 33 clusters each */
+  FAST_DOWN_QUARTERS = 4, /* of down, of 16 clusters each */
 
   FAST_ROUND_PRODUCTS = 8, /* of the kernel that measures them */
 
@@ -68,7 +68,7 @@ enum {
   FAST_QKV, /* rows of q, k, v */
   FAST_O,
   FAST_MLP_KERNEL,
-  FAST_GATE_UP, /* units of 32 rows of gate and the same of up */
+  FAST_GATE_UP, /* 16 rows of gate and the same of up in turn */
   FAST_DOWN,
   FAST_LAYER_PRODUCTS,
   FAST_HEAD = FAST_LAYER_PRODUCTS,
@@ -83,6 +83,17 @@ typedef struct FastShare {
 FAST_FUNCTION bool fast_is_kernel(int product) { return product == FAST_ATTN_KERNEL || product == FAST_MLP_KERNEL; }
 FAST_FUNCTION bool fast_is_q8(int product) {
   return fast_is_kernel(product) || product == FAST_HEAD || product == FAST_SELECTOR;
+}
+
+/* Parts of a product's columns: each is some clusters', and the readers of the values add them up. */
+FAST_FUNCTION int fast_parts(int product) {
+  return fast_is_kernel(product) ? (int)FAST_KERNEL_HALVES
+         : product == FAST_QKV   ? (int)FAST_QKV_HALVES
+         : product == FAST_DOWN  ? (int)FAST_DOWN_QUARTERS
+                                 : 1;
+}
+FAST_FUNCTION int fast_part_clusters(int product) {
+  return fast_is_kernel(product) ? (int)FAST_KERNEL_UNITS : FAST_CLUSTERS / fast_parts(product);
 }
 
 /* The i-th product of a block and its layer; -1 past the last. */
@@ -115,16 +126,10 @@ FAST_FUNCTION int fast_unit_count(int product, int head_rows) {
  * each cluster's: a shortlist is the start of every stream. */
 FAST_FUNCTION FastShare fast_share(int product, int head_rows, int cluster) {
   const int units = fast_unit_count(product, head_rows);
-  FastShare s = {cluster, FAST_CLUSTERS, 0, 0};
-  if (fast_is_kernel(product)) s.step = FAST_KERNEL_UNITS, s.part = cluster / s.step;
-  if (product == FAST_DOWN) s.step = FAST_DOWN_CLUSTERS, s.part = cluster / s.step;
+  const int step = fast_part_clusters(product);
+  FastShare s = {cluster % step, step, 0, cluster / step};
   if (product == FAST_SELECTOR) s.first = FAST_CLUSTERS - 1 - cluster;
-  if (s.step != FAST_CLUSTERS) s.first = cluster % s.step;
-  if (s.part < (fast_is_kernel(product) ? (int)FAST_KERNEL_HALVES
-                : product == FAST_DOWN  ? (int)FAST_DOWN_QUARTERS
-                                        : 1) &&
-      s.first < units)
-    s.count = (units - s.first + s.step - 1) / s.step;
+  if (s.part < fast_parts(product) && s.first < units) s.count = (units - s.first + s.step - 1) / s.step;
   return s;
 }
 
@@ -134,6 +139,8 @@ FAST_FUNCTION int fast_group_columns(int product) {
   case FAST_ATTN_KERNEL:
   case FAST_MLP_KERNEL:
     return FAST_HIDDEN / (2 * FAST_KERNEL_HALVES * FAST_WARPGROUPS);
+  case FAST_QKV:
+    return FAST_HIDDEN / (2 * FAST_QKV_HALVES * FAST_WARPGROUPS);
   case FAST_O:
     return FAST_QUERY_ROWS / (2 * FAST_WARPGROUPS);
   case FAST_DOWN:
@@ -151,7 +158,7 @@ FAST_FUNCTION int fast_first_column(int product, int block) {
 
 /* Chunks of a unit and warpgroup. */
 FAST_FUNCTION int fast_chunks(int product) {
-  return fast_is_q8(product) ? fast_group_columns(product) / (16 * FAST_Q8_STEPS) : 4;
+  return fast_is_q8(product) ? fast_group_columns(product) / (16 * FAST_Q8_STEPS) : product == FAST_QKV ? 2 : 4;
 }
 /* Groups of 32 columns of a chunk of q4tp, and those before it. */
 FAST_FUNCTION int fast_groups(int product, int chunk) {

@@ -66,28 +66,24 @@ __device__ __forceinline__ void q8_chunk(Cta &c, u64 x, float sum[4]) {
   for (int i = 0; i < 4; i++) sum[i] += sum_of_parts(d, i);
 }
 
-// The sums of a unit, of 64 rows and 8 rows of x: value lane * 4 + i of the warp `quarter` is row_of, col_of. A block
-// of the cluster finishes those of row g = 0 to 3, the other one the rest: value f of 256.
-__device__ __forceinline__ int col_of(int v) { return (v >> 2 & 3) * 2 + (v & 1); }
-__device__ __forceinline__ int row_of(const Cta &c, int f) {
-  const int v = (int)c.rank * 64 + (f & 63);
-  return (f >> 6) * 16 + (v >> 4) + 8 * (v >> 1 & 1);
-}
-// Which of 64 a thread of 512 is among those with its col_of.
-__device__ __forceinline__ int row_small(int tid) { return tid >> 4 << 1 | (tid >> 1 & 1); }
-__device__ __forceinline__ float found(unsigned unit, int f) {
+// The sums of a unit, of 64 rows and 8 rows of x: value lane * 4 + i of a warp is that of its row g, and 8 more with i
+// / 2, and of row 2 t + i % 2 of x. A block of the cluster finishes the first 32 rows, the other one the rest.
+__device__ __forceinline__ float found(unsigned unit, int n, int row) {
   const Shared &s = shared_of();
-  return s.xch[unit % EXCHANGES][0][f] + s.xch[unit % EXCHANGES][1][f];
+  const int at = n * XCH_ROW + row;
+  return s.xch[unit % EXCHANGES][0][at] + s.xch[unit % EXCHANGES][1][at];
 }
 // Adds up over the warpgroups; each sum goes to the block that finishes it.
 __device__ __forceinline__ void reduce(const Cta &c, unsigned unit) {
   Shared &s = shared_of();
-  const int tid = threadIdx.x, f = (tid >> 7) * 64 + (tid & 63);
-  const uint32_t owner = tid >> 6 & 1;
+  const int tid = threadIdx.x, i = tid & 3, n = (tid >> 2 & 3) * 2 + (i & 1);
+  const int row = (tid >> 7 & 1) * 16 + (tid >> 4 & 7) + 8 * (i >> 1);
+  const uint32_t owner = tid >> 8;
   mbar_wait(AT(red_full), unit & 1);
   const float total = (s.red[0][tid] + s.red[1][tid]) + (s.red[2][tid] + s.red[3][tid]);
   if (tid == 0) mbar_expect(AT(xbar[unit % EXCHANGES]), 2 * 256 * 4);
-  st_async(map_rank(AT(xch[unit % EXCHANGES][c.rank][f]), owner), total, map_rank(AT(xbar[unit % EXCHANGES]), owner));
+  st_async(map_rank(AT(xch[unit % EXCHANGES][c.rank][n * XCH_ROW + row]), owner), total,
+           map_rank(AT(xbar[unit % EXCHANGES]), owner));
   __syncwarp();
   if (c.lane == 0) mbar_arrive(AT(red_free));
 }
@@ -95,7 +91,7 @@ template <class Finish>
 __device__ __forceinline__ void finish_unit(const Cta &c, unsigned count, int unit, Finish &&finish) {
   if (c.warp >> 3 == c.rank) return;
   mbar_wait_cluster(AT(xbar[count % EXCHANGES]), count / EXCHANGES & 1);
-  finish(unit, count, (int)(threadIdx.x & 255));
+  finish(unit * UNIT + (int)c.rank * (UNIT / 2), count, (int)(threadIdx.x & 255));
 }
 
 // A chunk of any product.
@@ -105,8 +101,9 @@ template <int P, int CHUNK> __device__ __forceinline__ void any_chunk(Cta &c, ui
   else
     q4_chunk<P == OP || (P == DN && CHUNK > 0) ? 4 : 5>(c, rungs, x, sum);
 }
-// A cluster's units of a product: finish(unit, number, f) for every value that this block finishes. Sums of a unit are
-// added up behind the first chunk of the next and finished at its end: no warp waits for the slowest.
+// A cluster's units of a product: finish(first row, number, t) by the threads t = 0 to 255 that finish a unit's 32
+// rows. Sums of a unit are added up behind the first chunk of the next and finished at its end: no warp waits for the
+// slowest.
 template <int P, class Finish> __device__ __forceinline__ void multiply(const Block &b, Cta &c, Finish &&finish) {
   Shared &s = shared_of();
   const FastShare share = fast_share(P, b.head_rows, c.cluster);
@@ -131,7 +128,7 @@ template <int P, class Finish> __device__ __forceinline__ void multiply(const Bl
     }
     mbar_wait(AT(red_free), (c.unit & 1) ^ 1);
     *reinterpret_cast<float4 *>(&s.red[c.group][c.quarter * 128 + c.lane * 4]) =
-        make_float4(sum[0] * c.factor[0], sum[1] * c.factor[1], sum[2] * c.factor[0], sum[3] * c.factor[1]);
+        make_float4(sum[0] * c.factor, sum[1] * c.factor, sum[2] * c.factor, sum[3] * c.factor);
     __syncwarp();
     if (c.lane == 0) mbar_arrive(AT(ladder_empty[which])), mbar_arrive(AT(red_full));
     if (i > 0) finish_unit(c, c.unit - 1, unit - share.step, finish);

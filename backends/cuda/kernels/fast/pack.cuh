@@ -13,7 +13,7 @@ struct Source {
   int64_t row;
 };
 __device__ __forceinline__ Source source_of(const FastPackArgs &a, int row) {
-  if (a.product == FAST_GATE_UP) return {&a.matrices[row / 32 % 2], row / FAST_UNIT * 32 + row % 32};
+  if (a.product == FAST_GATE_UP) return {&a.matrices[row / FAST_TILE % 2], row / 32 * FAST_TILE + row % FAST_TILE};
   if (a.product != FAST_QKV || row < FAST_QUERY_ROWS) return {&a.matrices[0], row};
   row -= FAST_QUERY_ROWS;
   return {&a.matrices[1 + row / FAST_KV_ROWS], row % FAST_KV_ROWS};

@@ -9,7 +9,7 @@ constexpr int H = FAST_HIDDEN, I = FAST_INTERMEDIATE, HEADS = FAST_HEADS, KV = F
               MAXL = FAST_MOST_LAYERS;
 constexpr int CTAS = FAST_BLOCKS;
 constexpr int QROWS = FAST_QUERY_ROWS, KVROWS = FAST_KV_ROWS, QKV = FAST_QKV_ROWS, MIX = QROWS;
-constexpr int QUARTERS = FAST_DOWN_QUARTERS, KERNEL_HALVES = FAST_KERNEL_HALVES;
+constexpr int QUARTERS = FAST_DOWN_QUARTERS, KERNEL_HALVES = FAST_KERNEL_HALVES, QKV_HALVES = FAST_QKV_HALVES;
 constexpr int SPLITS = FAST_SPLITS, ALL_SPLITS = SPLITS + 1, SPLIT_STRIDE = FAST_SPLIT_FLOATS;
 constexpr int GROUP_BYTES = FAST_GROUP_BYTES;
 constexpr int UNIT = FAST_UNIT, RUNGS = CUDA_RUNGS;
@@ -18,7 +18,7 @@ constexpr int RING = 3;
 constexpr int X_BYTES = 120 << 10; // of [parts][8] rows of half of the hidden columns; attention uses it, too
 constexpr int GROUP_X_BYTES = X_BYTES / WARPGROUPS;
 constexpr int K_STRIDE = 576, V_STRIDE = 528, KEYS = 32; // of the context, in a slot of all warpgroups
-constexpr int EXCHANGES = 4;
+constexpr int EXCHANGES = 4, XCH_ROW = UNIT / 2 + 1;     // of a block's sums of a unit, [row of x][its rows]
 // Three slots of the context in the memory of x: the last keys of a pass, the first values.
 constexpr int SPARES = 3, SPARE_AT = X_BYTES - KEYS * (K_STRIDE + 2 * V_STRIDE);
 __device__ __forceinline__ int spare_at(int i) {
@@ -42,9 +42,10 @@ struct Shared {
   union {
     struct {
       u64 full[WARPGROUPS][RING], empty[WARPGROUPS][RING], ladder_full[2], ladder_ready[2], ladder_empty[2],
-          xbar[EXCHANGES], red_full, red_free, rows_full[WARPGROUPS], spare_full[SPARES], spare_empty[SPARES];
+          xbar[EXCHANGES], red_full, red_free, rows_full[WARPGROUPS], taps_full[WARPGROUPS], spare_full[SPARES],
+          spare_empty[SPARES];
       CudaVisible seen[MAXL]; // of the context, by layer
-      float inverse[ROWS], most[WARPGROUPS][4][ROWS];
+      float inverse[ROWS], most[WARPGROUPS][4];
       alignas(16) float ladder[2][2 * UNIT]; // of a unit's rows; q8_2f: their scales
     };
     unsigned char front[7168];
@@ -52,8 +53,8 @@ struct Shared {
   float rungs[2][RUNGS][UNIT]; // a table at a multiple of 8192
   unsigned char x[X_BYTES];
   unsigned char slot[RING][WARPGROUPS * CHUNK_BYTES];
-  float red[WARPGROUPS][8 * UNIT];
-  float xch[EXCHANGES][2][4 * UNIT];
+  float red[WARPGROUPS][ROWS * UNIT];
+  float xch[EXCHANGES][2][ROWS * XCH_ROW];
   float cosine[ROWS][HD / 2], sine[ROWS][HD / 2];
 };
 
@@ -62,8 +63,8 @@ struct Cta {
   int slot;
   uint32_t parity;
   unsigned unit, syncs;
-  uint32_t staged, spared; // parities of rows_full, spare_full
-  float factor[2];         // of this thread's two columns of the products: x is so many times as large as its parts
+  uint32_t staged, tapped, spared; // parities of rows_full, taps_full, spare_full
+  float factor;                    // x is so many times as large as its parts
 };
 
 __device__ __forceinline__ Shared &shared_of() {

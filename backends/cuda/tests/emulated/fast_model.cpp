@@ -147,8 +147,9 @@ Values begin_half(const FastBlock &b, FastStream &stream, int half) {
 
 void attention_half(const FastBlock &b, FastStream &stream, int l) {
   const FastLayer &w = b.layer[l];
-  const Values qkv = stream.multiply(FAST_QKV, begin_half(b, stream, 2 * l));
-  to_device(b.qkv[l], qkv);
+  const Values halves = stream.multiply(FAST_QKV, begin_half(b, stream, 2 * l)),
+               qkv = sum_of_parts(halves, FAST_QKV_ROWS);
+  to_device(b.qkv[l], halves);
   put(b, b.q_proj_out[l], qkv, 0, FAST_QUERY_ROWS);
   put(b, b.k_proj_out[l], qkv, FAST_QUERY_ROWS, FAST_KV_ROWS);
   put(b, b.v_proj_out[l], qkv, FAST_QUERY_ROWS + FAST_KV_ROWS, FAST_KV_ROWS);
@@ -169,10 +170,10 @@ void mlp_half(const FastBlock &b, FastStream &stream, int l) {
   const Values both = stream.multiply(FAST_GATE_UP, begin_half(b, stream, 2 * l + 1));
   Values gate(R * I), up(R * I), act(R * I);
   for (size_t n = 0; n < R; n++)
-    for (size_t i = 0; i < I; i++) { /* units have 32 rows of gate and the same of up */
-      const float *pair = &both[n * 2 * I + i / 32 * FAST_UNIT + i % 32];
-      gate[n * I + i] = pair[0], up[n * I + i] = pair[32];
-      act[n * I + i] = (float)((double)pair[0] / (1 + exp(-(double)pair[0]))) * pair[32];
+    for (size_t i = 0; i < I; i++) { /* 16 rows of gate and the same of up in turn */
+      const float *pair = &both[n * 2 * I + i / FAST_TILE * 2 * FAST_TILE + i % FAST_TILE];
+      gate[n * I + i] = pair[0], up[n * I + i] = pair[FAST_TILE];
+      act[n * I + i] = (float)((double)pair[0] / (1 + exp(-(double)pair[0]))) * pair[FAST_TILE];
     }
   put(b, b.gate_out[l], gate);
   put(b, b.up_out[l], up);

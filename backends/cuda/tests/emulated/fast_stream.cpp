@@ -106,11 +106,6 @@ void unit_sums(const unsigned char *unit, int product, const Eight *x, Sums &sum
 
 } // namespace
 
-int fast_stream_parts(int product) {
-  if (fast_is_kernel(product)) return FAST_KERNEL_HALVES;
-  return product == FAST_DOWN ? FAST_DOWN_QUARTERS : 1;
-}
-
 FastStream::FastStream(const FastBlock &block) : b(block), count(0) {
   for (int i = 0; i < FAST_BLOCKS; i++) blocks.push_back(at<unsigned char>(b.stream) + at<uint64_t>(b.stream_first)[i]);
 }
@@ -132,7 +127,7 @@ std::vector<FastValues> FastStream::vectors(int product) const {
 
 FastValues FastStream::multiply(int product, const FastValues &x) {
   const size_t cols = x.size() / R, rows = (size_t)fast_unit_count(product, b.head_rows) * FAST_UNIT;
-  FastValues y((size_t)fast_stream_parts(product) * R * rows);
+  FastValues y((size_t)fast_parts(product) * R * rows);
   std::vector<Eight> turned(cols);
   int layer;
   if (fast_product(count++, b.layers, &layer) != product) abort();
