@@ -8,16 +8,16 @@ static void queue_context_stage(CudaRun *run, const DflashSequence *s, int32_t s
   const CudaAddress *at = s->piece_values.stages;
   switch (stage) {
   case DFLASH_STAGE_CONTEXT_FC:
-    cuda_run_product(run, &model->fc, s->piece.h, at[stage], run->rows, model->fc.rows);
+    cuda_run_products(run, &(CudaProduct){&model->fc, model->tiled.fc_scales, at[stage]}, 1, s->piece.h);
     break;
   case DFLASH_STAGE_CONTEXT_NORM:
     cuda_run_norm(run, at[DFLASH_STAGE_CONTEXT_FC], model->hidden_norm, at[stage], run->rows);
     break;
   case DFLASH_STAGE_CONTEXT_K_PROJ:
-    cuda_run_product(run, &l->k, at[DFLASH_STAGE_CONTEXT_NORM], at[stage], run->rows, l->k.rows);
+    cuda_run_products(run, &(CudaProduct){&l->k, l->k_scales, at[stage]}, 1, at[DFLASH_STAGE_CONTEXT_NORM]);
     break;
   case DFLASH_STAGE_CONTEXT_V_PROJ:
-    cuda_run_product(run, &l->v, at[DFLASH_STAGE_CONTEXT_NORM], at[stage], run->rows, l->v.rows);
+    cuda_run_products(run, &(CudaProduct){&l->v, l->v_scales, at[stage]}, 1, at[DFLASH_STAGE_CONTEXT_NORM]);
     break;
   default:
     cuda_run_rotation(run, s->piece.inputs, run->rows, s->piece.table);

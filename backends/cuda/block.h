@@ -36,6 +36,9 @@ typedef struct CudaBlock {
   /* activations as profiles i8 and f16 take them; [rows] of the widest product */
   CudaAddress words, steps, halves, exponents;
 
+  /* the same for tiled products (kernels/tiled/layout.h), and their slots; 0 in a block, which has few rows */
+  CudaAddress tiled_parts, tiled_exponents, tiled_sums;
+
   /* tokens */
   CudaAddress entries[2]; /* of one pass of the choice of candidates, and of the next */
   CudaAddress pairs;      /* [n_draft][top][top], and behind them a word that counts */
@@ -77,7 +80,8 @@ typedef struct CudaRun {
   uint32_t stamp_count; /* also the number of the end's stamp */
   CudaAddress stamp;    /* for the next kernel; 0: none */
 
-  CudaAddress prepared; /* the activation that profile i8 or f16 has made something of; 0: none */
+  CudaAddress prepared;             /* the activation that profile i8 or f16 has made something of; 0: none */
+  CudaAddress split, split_columns; /* that of tiled products, and the columns it was multiplied with */
 } CudaRun;
 
 /* stages.c: the kernels of one stage, from the values that `block` has of the stages before it. A stage of a draft
@@ -91,10 +95,19 @@ static inline uint32_t cuda_groups(int64_t count, int64_t size) { return (uint32
 void cuda_run_launch(CudaRun *run, int kernel, CudaGrid grid, const void *arguments);
 void cuda_run_product(CudaRun *run, const CudaMatrix *matrix, CudaAddress x, CudaAddress y, int64_t rows,
                       int64_t out_rows);
+/* tiled.c: products of one activation, each with the whole matrix; tiled where cuda_tiled_takes. */
+typedef struct CudaProduct {
+  const CudaMatrix *matrix;
+  CudaAddress scales; /* of CudaTiled or CudaLayer */
+  CudaAddress y;
+} CudaProduct;
+void cuda_run_products(CudaRun *run, const CudaProduct *products, int count, CudaAddress x);
 /* cosine and sine of every row's angles, before the first attn.q */
 void cuda_run_rotation(CudaRun *run, CudaAddress position, int64_t rows, CudaAddress table);
 void cuda_run_norm(CudaRun *run, CudaAddress x, CudaAddress weight, CudaAddress y, int64_t rows);
 void cuda_run_heads(CudaRun *run, const HeadsArgs *heads);
+/* Of up to CUDA_LAYERS_AT_ONCE layers, which have as many rows. */
+void cuda_run_layers_heads(CudaRun *run, const HeadsArgs *heads, int count);
 /* The next kernel begins a span of this stage: it takes the stamp, which is 0 for those after it. */
 void cuda_run_span(CudaRun *run, int32_t stage, int64_t layer);
 CudaAddress cuda_run_stamp(CudaRun *run);

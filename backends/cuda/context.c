@@ -1,6 +1,5 @@
 /* Bookkeeping of the context: a call works on a change, which it keeps once nothing can fail any more. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "abi.h"
 #include "base/memory.h"
@@ -82,18 +81,9 @@ static void plan_push(const DflashSequence *s, Push *push) {
   push->later = push->settles ? (push->rows - 1) % CUDA_SETTLE_ROWS + 1 : push->rows;
 }
 
-static DflashStatus open_waiting(DflashSequence *s, DflashError *error) {
-  int64_t count;
-  if (s->waiting || s->capture) return DFLASH_OK;
-  if (dflash_mul_i64(CUDA_SETTLE_ROWS, dflash_geometry_tap_width(&s->model->geometry), &count))
-    s->waiting = dflash_alloc((size_t)count, sizeof *s->waiting);
-  if (s->waiting) return DFLASH_OK;
-  return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "cuda: push: no memory for %d waiting rows", CUDA_SETTLE_ROWS);
-}
-
 static DflashStatus settle_push(CudaChange *change, const Push *push, CudaPushValues *values, DflashError *error) {
   DflashSequence *s = change->s;
-  const CudaTaps before = {.at = s->waiting, .rows = push->waiting};
+  const CudaTaps before = {.at = s->waiting.host.at, .rows = push->waiting, .waited = true};
   const CudaTaps now = {.at = push->taps, .rows = push->rows - push->later, .values = s->capture ? values : NULL};
   DflashStatus status = cuda_change_reserve(change, push->waiting + push->rows, CUDA_RESERVE_WRITE, error);
   if (!status && s->capture) status = cuda_push_values_open(s->model, push->rows, true, values, error);
@@ -103,14 +93,17 @@ static DflashStatus settle_push(CudaChange *change, const Push *push, CudaPushVa
   return status;
 }
 
+/* The place among the waiting rows of the push's own, and their taps. */
+static int64_t first_later(const Push *push) { return push->settles ? 0 : push->waiting; }
+static const float *later_taps(const DflashSequence *s, const Push *push) {
+  return push->taps + (push->rows - push->later) * dflash_geometry_tap_width(&s->model->geometry);
+}
+
 static void keep_push(CudaChange *change, const Push *push, const CudaPushValues *values) {
   DflashSequence *s = change->s;
-  const int64_t tap_width = dflash_geometry_tap_width(&s->model->geometry), before = push->settles ? 0 : push->waiting;
   change->len += push->rows;
   cuda_change_keep(change);
-  if (push->later > 0)
-    memcpy(s->waiting + before * tap_width, push->taps + (push->rows - push->later) * tap_width,
-           (size_t)(push->later * tap_width) * sizeof(float));
+  cuda_waiting_keep(s, first_later(push), later_taps(s, push), push->later);
   if (!s->capture) return;
   cuda_buffer_close(&s->model->device, &s->push_values.buffer);
   s->push_values = *values;
@@ -120,7 +113,7 @@ static DflashStatus push_rows(DflashSequence *s, int64_t pos, Push *push, Dflash
   CudaChange change = {0};
   CudaPushValues values = {0};
   DflashStatus status = cuda_settle_open(s, error);
-  if (!status) status = open_waiting(s, error);
+  if (!status) status = cuda_waiting_open(s, error);
   if (!status) status = cuda_change_begin(s, &change, error);
   if (status) return status;
   forget(&change, pos);
@@ -128,6 +121,7 @@ static DflashStatus push_rows(DflashSequence *s, int64_t pos, Push *push, Dflash
   plan_push(s, push);
   status = push->settles ? settle_push(&change, push, &values, error)
                          : cuda_change_reserve(&change, push->waiting + push->rows, CUDA_RESERVE_WAIT, error);
+  if (!status) status = cuda_waiting_send(s, first_later(push), later_taps(s, push), push->later, error);
   if (!status) {
     keep_push(&change, push, &values);
     return DFLASH_OK;
@@ -153,7 +147,7 @@ DflashStatus cuda_push(DflashSequence *s, int64_t pos, const float *taps, int64_
 
 /* keeps: no rows are let go, so that those which span named can be read. */
 static DflashStatus settle_waiting(DflashSequence *s, bool keeps, uint64_t *ns, DflashError *error) {
-  const CudaTaps waiting = {.at = s->waiting, .rows = s->len - s->settled};
+  const CudaTaps waiting = {.at = s->waiting.host.at, .rows = s->len - s->settled, .waited = true};
   CudaChange change;
   if (waiting.rows == 0) return DFLASH_OK;
   DflashStatus status = cuda_change_begin(s, &change, error);
@@ -271,6 +265,5 @@ void cuda_context_close(DflashSequence *s) {
   cuda_buffer_close(device, &s->piece_memory);
   cuda_buffer_close(device, &s->piece_values.buffer);
   cuda_buffer_close(device, &s->push_values.buffer);
-  free(s->waiting);
-  s->waiting = NULL;
+  cuda_waiting_close(s);
 }

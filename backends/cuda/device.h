@@ -4,7 +4,7 @@
 
 #include "dflash/backend.h"
 #include "driver.h"
-#include "kernels/arguments.h"
+#include "kernels/tiled/layout.h"
 
 enum {
 #define CUDA_KERNEL_ENUM(name, arguments) CUDA_KERNEL_##name,

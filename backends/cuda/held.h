@@ -36,10 +36,22 @@ enum {
  * again before each piece. It lets old rows go where it needs other memory anyway. */
 DflashStatus cuda_change_reserve(CudaChange *change, int64_t rows, int how, DflashError *error);
 
+/* waiting.c: memory for rows that wait, where it is not there yet. */
+DflashStatus cuda_waiting_open(DflashSequence *s, DflashError *error);
+/* Queues the copy of rows that will be those that wait from row `first` on: settling has nothing to copy then. What
+ * waits now stays as it is. */
+DflashStatus cuda_waiting_send(DflashSequence *s, int64_t first, const float *taps, int64_t rows, DflashError *error);
+/* They are what waits from now on. */
+void cuda_waiting_keep(DflashSequence *s, int64_t first, const float *taps, int64_t rows);
+/* Before the host writes to the pinned memory of a piece. */
+DflashStatus cuda_waiting_sent(DflashSequence *s, DflashError *error);
+void cuda_waiting_close(DflashSequence *s);
+
 /* Taps of rows that follow the settled ones. Without values, what is computed on the way is not kept. */
 typedef struct CudaTaps {
   const float *at;
   int64_t rows;
+  bool waited;                  /* they are those that wait */
   const CudaPushValues *values; /* for these rows */
 } CudaTaps;
 
@@ -50,6 +62,11 @@ DflashStatus cuda_settle_open(DflashSequence *s, DflashError *error);
 /* Memory for the values of context.*, of every layer or of one. */
 DflashStatus cuda_push_values_open(DflashModel *model, int64_t rows, bool every_layer, CudaPushValues *values,
                                    DflashError *error);
+
+/* Where the host writes a piece's taps. */
+static inline void *cuda_piece_taps(const DflashSequence *s) {
+  return (char *)s->piece_taps.at + (s->piece.h - s->piece.inputs);
+}
 
 static inline uint64_t cuda_held_row_bytes(const DflashGeometry *g) {
   return (uint64_t)(g->kv_heads * g->head_dim) * sizeof(float);

@@ -78,6 +78,13 @@ static void name_product(const DflashModel *model, const CudaMatrix *m, int64_t 
            any ? " by elements" : "", product_text(model, m), at_once, (int)m->team, m->team == 1 ? "" : "s");
 }
 
+/* Rows of a push, where they are many. */
+static void name_tiled(const DflashModel *model, const CudaMatrix *m, char *path, size_t size) {
+  snprintf(path, size, "tiled %s, activations in %s, f32 sums, tiles of %d x %d rows", cuda_storage_name(m->storage),
+           model->profile == DFLASH_PROFILE_F16 ? "f16" : "three bf16 parts", TILED_WEIGHTS,
+           (int)model->tiled.tile_rows);
+}
+
 static void name_path(int32_t stage, char *path, size_t size) {
   const char *text = "plain f32";
   if (stage == DFLASH_STAGE_ATTN_MIX) text = "plain f32, context in parts, online softmax";
@@ -136,7 +143,10 @@ static void describe_plain(const DflashModel *model, int32_t stage, int64_t laye
   out->alone = 1;
   out->dispatch = (int32_t)(stage + layer * DFLASH_STAGE_COUNT);
   out->weight_bytes = m ? cuda_matrix_bytes(m, m->rows) : small_bytes(model, stage, rows);
-  if (m)
+  const bool push = cuda_stage_rows(stage) == DFLASH_ROWS_CONTEXT;
+  if (m && push && cuda_tiled_takes(model, m, rows))
+    name_tiled(model, m, out->path, sizeof out->path);
+  else if (m)
     name_product(model, m, rows, out->path, sizeof out->path);
   else
     name_path(stage, out->path, sizeof out->path);
@@ -163,7 +173,8 @@ DflashStatus cuda_stage_info(const DflashModel *model, int32_t stage, int64_t la
 
 DflashStatus cuda_model_info(const DflashModel *model, DflashModelInfo *info, DflashError *error) {
   const CudaTraits *t = &model->device.traits;
-  DflashModelInfo out = {.repeatable = 1, .resident_bytes = model->weights.bytes + model->fast.memory.bytes};
+  DflashModelInfo out = {.repeatable = 1,
+                         .resident_bytes = model->weights.bytes + model->fast.memory.bytes + model->tiled.scales.bytes};
   DflashStatus status = cuda_check_struct(info, sizeof info->struct_size, "model_info: info", error);
   if (status) return status;
   const char *how =

@@ -100,6 +100,7 @@ DflashStatus cuda_model_open(const DflashModelDesc *desc, DflashModel **model, D
   if (!status) status = cuda_check_device(desc, &options, &m->device.traits, error);
   if (!status) status = prepare_kernels(m, error);
   if (!status) status = open_weights(m, desc->weights, error);
+  if (!status) status = cuda_tiled_open(m, error);
   if (!status) status = cuda_fast_open(m, desc, error);
   if (status)
     cuda_model_close(m);
@@ -112,6 +113,7 @@ void cuda_model_close(DflashModel *model) {
   cuda_nvml_close(&model->nvml);
   cuda_buffer_close(&model->device, &model->stream);
   cuda_buffer_close(&model->device, &model->fast.memory);
+  cuda_buffer_close(&model->device, &model->tiled.scales);
   cuda_buffer_close(&model->device, &model->weights);
   cuda_device_close(&model->device);
   free(model->layers);

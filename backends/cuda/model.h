@@ -5,6 +5,7 @@
 #include "buffers.h"
 #include "fast.h"
 #include "nvml.h"
+#include "tiled.h"
 
 enum { CUDA_PATH_AUTO, CUDA_PATH_PLAIN, CUDA_PATH_FAST };
 
@@ -17,6 +18,7 @@ typedef struct CudaOptions {
 typedef struct CudaLayer {
   CudaAddress input_norm, post_norm, q_norm, k_norm, attn_base, mlp_base; /* f32 */
   CudaMatrix attn_kernel, q, k, v, o, mlp_kernel, gate, up, down;
+  CudaAddress k_scales, v_scales; /* as tiled products read them; 0: no q4tp */
 } CudaLayer;
 
 struct DflashModel {
@@ -30,6 +32,7 @@ struct DflashModel {
   CudaMatrix predecessor, successor; /* only weights, rows, cols, storage */
   CudaLayer *layers;
   CudaFast fast;
+  CudaTiled tiled;
   CudaBuffer stream;      /* what measure_read and evict_caches move; opened by the first */
   uint64_t clock_step_ns; /* 0: not measured yet */
   CudaNvml nvml;

@@ -94,10 +94,22 @@ void cuda_run_rotation(CudaRun *run, CudaAddress position, int64_t rows, CudaAdd
   cuda_run_launch(run, CUDA_KERNEL_rotation, (CudaGrid){cuda_groups(rows * a.half, CUDA_THREADS), 1, 1, 0}, &a);
 }
 
-void cuda_run_heads(CudaRun *run, const HeadsArgs *heads) {
+static HeadsArgs complete_heads(const CudaRun *run, const HeadsArgs *heads) {
   HeadsArgs a = *heads;
-  a.stamp = cuda_run_stamp(run);
   a.head_dim = (int32_t)run->model->geometry.head_dim;
   a.eps = (float)run->model->geometry.eps;
+  return a;
+}
+
+void cuda_run_heads(CudaRun *run, const HeadsArgs *heads) {
+  HeadsArgs a = complete_heads(run, heads);
+  a.stamp = cuda_run_stamp(run);
   cuda_run_launch(run, CUDA_KERNEL_heads, (CudaGrid){cuda_groups(a.rows * a.heads, CUDA_WARPS), 1, 1, 0}, &a);
+}
+
+void cuda_run_layers_heads(CudaRun *run, const HeadsArgs *heads, int count) {
+  LayersHeadsArgs a = {0};
+  for (int i = 0; i < count; i++) a.layers[i] = complete_heads(run, &heads[i]);
+  cuda_run_launch(run, CUDA_KERNEL_layers_heads,
+                  (CudaGrid){cuda_groups(heads->rows * heads->heads, CUDA_WARPS), (uint32_t)count, 1, 0}, &a);
 }

@@ -31,6 +31,15 @@ typedef struct CudaGraph {
   uint64_t used; /* number of the block that used it last */
 } CudaGraph;
 
+/* Taps of rows that are not projected yet. */
+typedef struct CudaWaiting {
+  CudaPinned host;   /* [CUDA_SETTLE_ROWS][tap_width] */
+  CudaBuffer memory; /* the same on the device */
+  int64_t sent;      /* first rows that it has there */
+  bool sending;      /* a copy may still read pinned memory, this or that of a piece */
+  bool written;      /* during a push: its rows are in `host` */
+} CudaWaiting;
+
 /* Values of context.* of the last push, or of one piece of it. */
 typedef struct CudaPushValues {
   CudaBuffer buffer;
@@ -54,10 +63,10 @@ struct DflashSequence {
   CUevent settle_begin, settle_end;
 
   /* context: held are positions first <= p < first + len; the first `settled` rows of them are projected, the others
-   * wait in `waiting` [CUDA_SETTLE_ROWS][tap_width] */
+   * wait */
   int64_t first, len, settled;
   CudaHeld *held; /* [layers] */
-  float *waiting;
+  CudaWaiting waiting;
   CudaPinned piece_taps;   /* of a piece: its position, then its taps */
   CudaBuffer piece_memory; /* the same on the device, and what the projection needs */
   CudaBlock piece;         /* its parts: inputs, h (the taps), table, words, steps, halves, exponents */

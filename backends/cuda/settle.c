@@ -11,7 +11,8 @@ DflashStatus cuda_push_values_open(DflashModel *model, int64_t rows, bool every_
   uint64_t total = 0;
   *values = (CudaPushValues){.rows = rows};
   for (int32_t stage = DFLASH_STAGE_CONTEXT_FC; stage <= DFLASH_STAGE_CONTEXT_K; stage++) {
-    const int64_t layers = every_layer ? cuda_stage_layers(g, stage) : 1;
+    const bool all = every_layer || stage == DFLASH_STAGE_CONTEXT_K_PROJ; /* one launch may make those of all layers */
+    const int64_t layers = all ? cuda_stage_layers(g, stage) : 1;
     int64_t bytes;
     if (!dflash_mul_i64(rows, cuda_stage_width(g, stage) * (int64_t)sizeof(float), &bytes))
       return dflash_error_set(error, DFLASH_OUT_OF_MEMORY, "cuda: %lld pushed rows are too many", (long long)rows);
@@ -25,19 +26,28 @@ DflashStatus cuda_push_values_open(DflashModel *model, int64_t rows, bool every_
   return status;
 }
 
+static int64_t widest(const DflashGeometry *g) {
+  const int64_t taps = dflash_geometry_tap_width(g);
+  return taps > g->hidden ? taps : g->hidden;
+}
+
 /* Parts of a piece of CUDA_SETTLE_ROWS rows; the first ones, up to the taps' end, are the host's too. */
 static uint64_t lay_out(const DflashModel *model, CudaBlock *piece, uint64_t *inputs) {
   const DflashGeometry *g = &model->geometry;
   const uint64_t rows = CUDA_SETTLE_ROWS, taps = (uint64_t)dflash_geometry_tap_width(g);
+  const bool i8 = model->profile == DFLASH_PROFILE_I8;
   uint64_t total = 0;
   piece->inputs = cuda_place(&total, sizeof(int64_t));
   piece->h = cuda_place(&total, rows * taps * 4);
   *inputs = total;
   piece->table = cuda_place(&total, rows * (uint64_t)g->head_dim * 4);
-  piece->words = cuda_place(&total, rows * taps);
-  piece->steps = cuda_place(&total, rows * (taps / CUDA_GROUP + 1) * 4);
+  piece->words = cuda_place(&total, i8 ? rows * taps : 0);
+  piece->steps = cuda_place(&total, i8 ? rows * (taps / CUDA_GROUP + 1) * 4 : 0);
   piece->halves = cuda_place(&total, model->profile == DFLASH_PROFILE_F16 ? rows * taps * 4 : 0);
   piece->exponents = cuda_place(&total, rows * 4);
+  piece->tiled_parts = cuda_place(&total, cuda_tiled_part_bytes(model, CUDA_SETTLE_ROWS, widest(g)));
+  piece->tiled_exponents = cuda_place(&total, rows * 4);
+  piece->tiled_sums = cuda_place(&total, cuda_tiled_sum_bytes(model, CUDA_SETTLE_ROWS));
   return total;
 }
 
@@ -55,8 +65,9 @@ DflashStatus cuda_settle_open(DflashSequence *s, DflashError *error) {
     cuda_pinned_close(device, &s->piece_taps);
     return status;
   }
-  CudaAddress *const places[] = {&piece.inputs, &piece.h,      &piece.table,    &piece.words,
-                                 &piece.steps,  &piece.halves, &piece.exponents};
+  CudaAddress *const places[] = {&piece.inputs,          &piece.h,         &piece.table,     &piece.words,
+                                 &piece.steps,           &piece.halves,    &piece.exponents, &piece.tiled_parts,
+                                 &piece.tiled_exponents, &piece.tiled_sums};
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) *places[i] += s->piece_memory.at;
   s->piece = piece;
   return DFLASH_OK;
@@ -69,6 +80,8 @@ typedef struct Piece {
   const CudaPushValues *values;
   int64_t values_first; /* row of the values that the piece starts at */
   bool captured;        /* values are kept for read_stage */
+  CudaAddress taps;     /* on the device */
+  bool sent;            /* they lie there */
   CudaRun run;
 } Piece;
 
@@ -86,54 +99,79 @@ static void copy(Piece *p, CudaAddress from, CudaAddress to, uint64_t bytes) {
                               (size_t)bytes, device->stream);
 }
 
-static void layer_steps(Piece *p, int64_t layer) {
-  const CudaLayer *weights = &p->run.model->layers[layer];
-  const CudaHeld *held = &p->change->held[layer];
-  const CudaAddress norm = value_at(p, DFLASH_STAGE_CONTEXT_NORM, 0);
-  const CudaAddress k_proj = value_at(p, DFLASH_STAGE_CONTEXT_K_PROJ, layer);
-  const CudaAddress k = cuda_held_at(p->g, held, &held->k, p->position);
-  const CudaAddress v = cuda_held_at(p->g, held, &held->v, p->position);
+/* K, before norm and rotation, and V of some layers. */
+static void project(Piece *p, int64_t first, int count) {
+  CudaProduct products[2 * CUDA_LAYERS_AT_ONCE];
+  for (int i = 0; i < count; i++) {
+    const CudaLayer *weights = &p->run.model->layers[first + i];
+    const CudaHeld *held = &p->change->held[first + i];
+    products[2 * i] =
+        (CudaProduct){&weights->k, weights->k_scales, value_at(p, DFLASH_STAGE_CONTEXT_K_PROJ, first + i)};
+    products[2 * i + 1] =
+        (CudaProduct){&weights->v, weights->v_scales, cuda_held_at(p->g, held, &held->v, p->position)};
+  }
+  cuda_run_products(&p->run, products, 2 * count, value_at(p, DFLASH_STAGE_CONTEXT_NORM, 0));
+}
+
+/* K of them, and what a capturing sequence keeps. */
+static void finish(Piece *p, int64_t first, int count) {
   const uint64_t bytes = (uint64_t)p->rows * cuda_held_row_bytes(p->g);
-  cuda_run_product(&p->run, &weights->k, norm, k_proj, p->rows, weights->k.rows);
-  cuda_run_product(&p->run, &weights->v, norm, v, p->rows, weights->v.rows);
-  cuda_run_heads(&p->run, &(HeadsArgs){.x = k_proj,
-                                       .w = weights->k_norm,
-                                       .table = p->run.block->table,
-                                       .y = k,
-                                       .rows = p->rows,
-                                       .heads = (int32_t)p->g->kv_heads,
-                                       .rotate = dflash_geometry_rotary(p->g, layer)});
-  copy(p, v, value_at(p, DFLASH_STAGE_CONTEXT_V_PROJ, layer), bytes);
-  copy(p, k, value_at(p, DFLASH_STAGE_CONTEXT_K, layer), bytes);
+  HeadsArgs heads[CUDA_LAYERS_AT_ONCE];
+  for (int i = 0; i < count; i++) {
+    const CudaHeld *held = &p->change->held[first + i];
+    heads[i] = (HeadsArgs){.x = value_at(p, DFLASH_STAGE_CONTEXT_K_PROJ, first + i),
+                           .w = p->run.model->layers[first + i].k_norm,
+                           .table = p->run.block->table,
+                           .y = cuda_held_at(p->g, held, &held->k, p->position),
+                           .rows = p->rows,
+                           .heads = (int32_t)p->g->kv_heads,
+                           .rotate = dflash_geometry_rotary(p->g, first + i)};
+  }
+  cuda_run_layers_heads(&p->run, heads, count);
+  for (int i = 0; i < count; i++) {
+    const CudaHeld *held = &p->change->held[first + i];
+    copy(p, heads[i].y, value_at(p, DFLASH_STAGE_CONTEXT_K, first + i), bytes);
+    copy(p, cuda_held_at(p->g, held, &held->v, p->position), value_at(p, DFLASH_STAGE_CONTEXT_V_PROJ, first + i),
+         bytes);
+  }
 }
 
 static void piece_steps(Piece *p) {
   const CudaBlock *b = p->run.block;
-  const CudaAddress fc = value_at(p, DFLASH_STAGE_CONTEXT_FC, 0), norm = value_at(p, DFLASH_STAGE_CONTEXT_NORM, 0);
+  const CudaAddress fc = value_at(p, DFLASH_STAGE_CONTEXT_FC, 0);
   const DflashModel *model = p->run.model;
+  cuda_run_products(&p->run, &(CudaProduct){&model->fc, model->tiled.fc_scales, fc}, 1, p->taps);
+  cuda_run_norm(&p->run, fc, model->hidden_norm, value_at(p, DFLASH_STAGE_CONTEXT_NORM, 0), p->rows);
   cuda_run_rotation(&p->run, b->inputs, p->rows, b->table);
-  cuda_run_product(&p->run, &model->fc, b->h, fc, p->rows, model->fc.rows);
-  cuda_run_norm(&p->run, fc, model->hidden_norm, norm, p->rows);
-  for (int64_t layer = 0; layer < p->g->layers; layer++) layer_steps(p, layer);
+  for (int64_t first = 0; first < p->g->layers; first += CUDA_LAYERS_AT_ONCE) {
+    const int64_t left = p->g->layers - first;
+    const int count = left < CUDA_LAYERS_AT_ONCE ? (int)left : CUDA_LAYERS_AT_ONCE;
+    project(p, first, count);
+    finish(p, first, count);
+  }
 }
 
+/* The position, and the taps where they are not on the device yet. */
 static DflashStatus copy_inputs(const Piece *p, const float *taps, DflashError *error) {
-  const DflashSequence *s = p->change->s;
+  DflashSequence *s = p->change->s;
   CudaDevice *device = &s->model->device;
   const size_t bytes = (size_t)(p->rows * dflash_geometry_tap_width(p->g)) * sizeof(float);
-  const uint64_t skip = s->piece.h - s->piece.inputs;
   memcpy(s->piece_taps.at, &p->position, sizeof p->position);
-  memcpy((char *)s->piece_taps.at + skip, taps, bytes);
-  return CUDA_CALL(device, "the copy of a push's taps", error, copy_to_device, s->piece.inputs, s->piece_taps.at,
-                   (size_t)skip + bytes, device->stream);
+  DflashStatus status = CUDA_CALL(device, "the copy of a position", error, copy_to_device, s->piece.inputs,
+                                  s->piece_taps.at, sizeof p->position, device->stream);
+  if (status || p->sent) return status;
+  memcpy(cuda_piece_taps(s), taps, bytes);
+  return CUDA_CALL(device, "the copy of a push's taps", error, copy_to_device, p->taps, cuda_piece_taps(s), bytes,
+                   device->stream);
 }
 
 /* Between its two events. */
 static DflashStatus queue_piece(Piece *p, const float *taps, DflashError *error) {
-  const DflashSequence *s = p->change->s;
+  DflashSequence *s = p->change->s;
   CudaDevice *device = &s->model->device;
-  DflashStatus status =
-      CUDA_CALL(device, "settling rows of a push", error, event_record, s->settle_begin, device->stream);
+  DflashStatus status = cuda_waiting_sent(s, error);
+  if (!status)
+    status = CUDA_CALL(device, "settling rows of a push", error, event_record, s->settle_begin, device->stream);
   if (!status) status = copy_inputs(p, taps, error);
   if (status) return status;
   piece_steps(p);
@@ -172,6 +210,8 @@ DflashStatus cuda_change_settle(CudaChange *change, const CudaTaps *taps, uint64
                    .values = taps->values ? taps->values : &s->piece_values,
                    .values_first = taps->values ? done : 0,
                    .captured = taps->values != NULL,
+                   .taps = taps->waited ? s->waiting.memory.at : s->piece.h,
+                   .sent = taps->waited && rows <= s->waiting.sent,
                    .run = {.model = s->model, .block = &s->piece, .rows = rows, .error = error}};
     status = settle_piece(&piece, taps->at + done * dflash_geometry_tap_width(g), ns, error);
     if (status) return status;

@@ -19,8 +19,9 @@ enum {
   CUDA_SPAN = 256,       /* columns that a warp takes at once */
   CUDA_RUNGS = 32,       /* of a q4tp ladder */
   CUDA_GROUP = 32,       /* columns of a q4tp group */
-  CUDA_QUERIES = 32,     /* queries that a block of attention takes */
-  CUDA_KEYS = 32,        /* keys that it takes at once */
+  CUDA_LAYERS_AT_ONCE = 8,
+  CUDA_QUERIES = 32, /* queries that a block of attention takes */
+  CUDA_KEYS = 32,    /* keys that it takes at once */
   CUDA_MOST_HEAD_DIM = 256,
   CUDA_MOST_PARTS = 64,  /* parts of the keys that a query sees */
   CUDA_TOP_CHUNK = 4096, /* entries of which a block finds the largest */
@@ -50,6 +51,11 @@ typedef struct HeadsArgs {
   int32_t heads, head_dim, rotate;
   float eps;
 } HeadsArgs;
+
+/* The same of several layers; the grid's y is their number. */
+typedef struct LayersHeadsArgs {
+  HeadsArgs layers[CUDA_LAYERS_AT_ONCE];
+} LayersHeadsArgs;
 
 /* y[r] = residual[r] + sum of taps o of (base[o] + d[r][o]) * x[r - o]; residual may be 0; the grid's y is the rows */
 typedef struct ConvArgs {
@@ -171,12 +177,13 @@ typedef struct ClockArgs {
   CudaAddress step;
 } ClockArgs;
 
-/* X(name, arguments): every kernel of kernels/plain.cu. matrix_STORAGE_FEW and _MANY differ in the rows of x taken at
- * once. */
+/* X(name, arguments): every kernel of kernels/plain.cu; structs of tiled_* stand in tiled/layout.h. matrix_STORAGE_FEW
+ * and _MANY differ in the rows of x taken at once. */
 #define CUDA_KERNELS(X)             \
   X(norm, NormArgs)                 \
   X(rotation, RotationArgs)         \
   X(heads, HeadsArgs)               \
+  X(layers_heads, LayersHeadsArgs)  \
   X(conv, ConvArgs)                 \
   X(act, ActArgs)                   \
   X(product_f32_few, ProductArgs)   \
@@ -194,6 +201,14 @@ typedef struct ClockArgs {
   X(product_any, ProductArgs)       \
   X(quantise, QuantiseArgs)         \
   X(halve, HalveArgs)               \
+  X(tiled_parts, TiledPartsArgs)    \
+  X(tiled_halves, TiledPartsArgs)   \
+  X(tiled_scales, TiledScalesArgs)  \
+  X(tiled_q4, TiledArgs)            \
+  X(tiled_q8, TiledArgs)            \
+  X(tiled_q4_f16, TiledArgs)        \
+  X(tiled_q8_f16, TiledArgs)        \
+  X(tiled_sum, TiledArgs)           \
   X(attend, AttendArgs)             \
   X(mix, MixArgs)                   \
   X(top, TopArgs)                   \

@@ -5,6 +5,12 @@
 
 #include "product_i8.cuh"
 
+#include "tiled/parts.cuh"
+
+#include "tiled/product.cuh"
+
+#include "tiled/sum.cuh"
+
 #include "attend.cuh"
 
 #include "select.cuh"

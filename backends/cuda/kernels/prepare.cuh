@@ -1,4 +1,7 @@
 /* What profiles i8 and f16 make of activations before a product. */
+#ifndef DFLASH_CUDA_PREPARE_CUH
+#define DFLASH_CUDA_PREPARE_CUH
+
 #include "device.cuh"
 
 /* Where column i of eight lies: low nibbles of a q4tp word hold the even ones, high nibbles the odd ones. */
@@ -43,3 +46,5 @@ KERNEL(halve, HalveArgs) {
   for (int64_t i = threadIdx.x; i < a.width; i += CUDA_THREADS) y[i] = round_f16(ldexpf(x[i], exponent));
   if (threadIdx.x == 0) at<int32_t>(a.exponents)[blockIdx.x] = exponent;
 }
+
+#endif

@@ -34,8 +34,7 @@ __device__ __forceinline__ void rotate_head(const HeadsArgs &a, const float *x, 
   }
 }
 
-KERNEL(heads, HeadsArgs) {
-  stamp_begin(a.stamp);
+__device__ __forceinline__ void write_head(const HeadsArgs &a) {
   const int64_t head = (int64_t)blockIdx.x * CUDA_WARPS + warp_of();
   if (head >= a.rows * a.heads) return;
   const float *x = at<const float>(a.x) + head * a.head_dim;
@@ -45,6 +44,9 @@ KERNEL(heads, HeadsArgs) {
   const float root = sqrtf(squares[0] / (float)a.head_dim + a.eps);
   rotate_head(a, x, root, at<const float>(a.table) + head / a.heads * a.head_dim, at<float>(a.y) + head * a.head_dim);
 }
+
+KERNEL(heads, HeadsArgs) { stamp_begin(a.stamp), write_head(a); }
+KERNEL(layers_heads, LayersHeadsArgs) { delay(), write_head(a.layers[blockIdx.y]); }
 
 /* Tap o reads the row o rows back; rows before the block's first count as zero. */
 KERNEL(conv, ConvArgs) {

@@ -58,6 +58,21 @@ static void test_recipes(void **state) {
   verify("--profile i8 --mode alone,chain r.h5");
 }
 
+/* Pushes of so many rows that products are tiled: whole pieces, one row more, and the least. */
+static void test_many_rows(void **state) {
+  (void)state;
+  static const char *const runs[] = {"257 exact", "257 f16", "257 i8", "32 exact", "288 exact"};
+  for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+    const int rows = atoi(runs[i]);
+    expect_run(0,
+               "golden make -q --preset tiny --set layers=1 --set hidden=160 --set conv_group=16 --storage sidecar "
+               "--profiles i8 --context %d --case main -o r.h5",
+               rows);
+    expect_run(0, "verify -q " PLACE " --profile %s --mode chain r.h5", strchr(runs[i], ' ') + 1);
+  }
+  expect_run(0, "verify -q " PLACE " --profile f16 --mode alone --stage context.fc r.h5");
+}
+
 static void test_bench(void **state) {
   (void)state;
   expect_run(0, "bench " FIXTURE_FILE("operations.h5") " " PLACE " -q --budget 1s --cold --json b.jsonl");
@@ -81,9 +96,9 @@ static void test_absent(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_exact),     cmocka_unit_test(test_i8),
-                                     cmocka_unit_test(test_f16),       cmocka_unit_test(test_splits),
-                                     cmocka_unit_test(test_backwards), cmocka_unit_test(test_recipes),
-                                     cmocka_unit_test(test_bench),     cmocka_unit_test(test_absent)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_exact),     cmocka_unit_test(test_i8),        cmocka_unit_test(test_f16),
+      cmocka_unit_test(test_splits),    cmocka_unit_test(test_backwards), cmocka_unit_test(test_recipes),
+      cmocka_unit_test(test_many_rows), cmocka_unit_test(test_bench),     cmocka_unit_test(test_absent)};
   return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -28,6 +28,11 @@ float emulated_warp_max(float value);
 uint64_t emulated_warp_largest(uint64_t value);
 float emulated_decode_f16(uint32_t bits);
 float emulated_round_f16(float x);
+uint32_t emulated_encode_f16(float x);
+/* As kernels/tiled/core.cuh has them. */
+void emulated_multiply_tile(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, bool bf16);
+uint32_t emulated_pair_fma(uint32_t a, uint32_t b, uint32_t c, bool bf16);
+uint32_t emulated_choose_bytes(uint32_t a, uint32_t b, uint32_t selector);
 
 void __syncthreads();
 void __syncwarp();

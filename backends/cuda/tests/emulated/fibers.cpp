@@ -264,6 +264,59 @@ float emulated_decode_f16(uint32_t bits) {
   return bits & 0x8000 ? -size : size;
 }
 
+/* Of a number that is one, or not finite, or rounds to one. */
+uint32_t emulated_encode_f16(float x) {
+  const float size = fabsf(emulated_round_f16(x));
+  const uint32_t sign = std::signbit(x) ? 0x8000u : 0u;
+  int exponent;
+  if (std::isnan(size)) return sign | 0x7e00u;
+  if (std::isinf(size)) return sign | 0x7c00u;
+  if (size < ldexpf(1, -14)) return sign | static_cast<uint32_t>(ldexpf(size, 24));
+  const float fraction = frexpf(size, &exponent); /* [0.5, 1) */
+  return sign | static_cast<uint32_t>(exponent + 14) << 10 | static_cast<uint32_t>(ldexpf(fraction, 11) - 1024);
+}
+
+static float decode_half(uint32_t bits, bool bf16) {
+  return bf16 ? __uint_as_float(bits << 16) : emulated_decode_f16(bits);
+}
+
+/* Lane 4 g + t gives, of a, columns 2 t, 2 t + 1 of rows g and g + 8, then those of 8 columns more; of b the same of
+ * column g. Sums in f64, rounded once. */
+void emulated_multiply_tile(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, bool bf16) {
+  const unsigned lane = machine().current % LANES, g = lane / 4, t = lane % 4;
+  const uint32_t words[6] = {a[0], a[1], a[2], a[3], b0, b1};
+  float values[12];
+  for (unsigned i = 0; i < 12; i++) values[i] = decode_half(words[i / 2] >> i % 2 * 16 & 0xffffu, bf16);
+  const Warp &warp = give(values, 12, [](Warp &, int) { return 0.0f; });
+  for (unsigned i = 0; i < 4; i++) {
+    double sum = c[i];
+    for (unsigned k = 0; k < 16; k++) {
+      const float *from = warp.values[g * 4 + k % 8 / 2], *with = warp.values[(2 * t + i % 2) * 4 + k % 8 / 2];
+      sum +=
+          static_cast<double>(from[i / 2 * 2 + k / 8 * 4 + k % 2]) * static_cast<double>(with[8 + k / 8 * 2 + k % 2]);
+    }
+    c[i] = static_cast<float>(sum);
+  }
+  wait_as(AT_WARP); /* all have read what all gave */
+}
+
+uint32_t emulated_pair_fma(uint32_t a, uint32_t b, uint32_t c, bool bf16) {
+  uint32_t pair = 0;
+  for (int shift = 0; shift < 32; shift += 16) {
+    const float x = decode_half(a >> shift & 0xffffu, bf16), y = decode_half(b >> shift & 0xffffu, bf16);
+    const float sum = x * y + decode_half(c >> shift & 0xffffu, bf16);
+    pair |= (bf16 ? __float_as_uint(sum) >> 16 : emulated_encode_f16(sum)) << shift;
+  }
+  return pair;
+}
+
+uint32_t emulated_choose_bytes(uint32_t a, uint32_t b, uint32_t selector) {
+  const uint64_t both = static_cast<uint64_t>(b) << 32 | a;
+  uint32_t chosen = 0;
+  for (int i = 0; i < 4; i++) chosen |= static_cast<uint32_t>(both >> 8 * (selector >> 4 * i & 7) & 0xff) << 8 * i;
+  return chosen;
+}
+
 /* The step of f16 at x is 2^-10 of its leading bit, at least 2^-24: x is rounded to whole steps, ties to even. */
 float emulated_round_f16(float x) {
   if (!std::isfinite(x) || x == 0) return x;

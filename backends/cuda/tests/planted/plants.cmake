@@ -17,7 +17,7 @@ plant(act-operands "rows.cuh act" rows.cuh
   at<float>(a.y)[i] = (float)(gate / (1 + exp(-gate)) * at<const float>(a.up)[i]);]=]
 [=[gate = at<const float>(a.up)[i];
   at<float>(a.y)[i] = (float)(gate / (1 + exp(-gate)) * at<const float>(a.gate)[i]);]=])
-plant(heads-pairs "rows.cuh heads" rows.cuh
+plant(heads-pairs "rows.cuh heads layers_heads" rows.cuh
 [=[    y[i] = a.rotate ? lo * cosine - hi * sine : lo;
     y[i + half] =]=]
 [=[    y[2 * i] = a.rotate ? lo * cosine - hi * sine : lo;
@@ -48,6 +48,19 @@ plant(steps-group "product_i8.cuh product_i8_few product_i8_many" product_i8.cuh
 plant(half-away "prepare.cuh quantise" prepare.cuh
   [[__float2int_rn(__fmul_rn(x[i], inverse))]]
   [[(int)(__fmul_rn(x[i], inverse) + copysignf(0.5f, x[i]))]])
+
+# ---- products of many rows
+plant(tiled-barrier "tiled/product.cuh tiled_q4 tiled_q8" tiled/product.cuh
+[[    sync_block(); /* what others copied]]
+[[    delay(); /* what others copied]])
+plant(tiled-scale "tiled/product.cuh tiled_q4" tiled/product.cuh [=[scales[16 * m + 8 * (i / 2)]]=] [=[scales[16 * m]]=])
+plant(tiled-range "tiled/sum.cuh tiled_sum" tiled/sum.cuh
+  [[split < s.splits; split++]] [[split < s.splits - (s.splits > 1); split++]])
+plant(tiled-tail "tiled/product.cuh tiled_q4 tiled_q8 tiled_q4_f16 tiled_q8_f16" tiled/product.cuh
+  [[step < r.end; step++]] [[step < r.end - 1; step++]])
+plant(tiled-exponent "tiled/sum.cuh tiled_sum" tiled/sum.cuh [=[(a.exponents)[row]]=] [=[(a.exponents)[row & ~1]]=])
+plant(tiled-part "tiled/parts.cuh tiled_parts" tiled/parts.cuh
+  [=[parts[2] = __float_as_uint(rest - __uint_as_float(middle));]=] [=[parts[2] = 0;]=])
 
 # ---- attention
 plant(keys-barrier "attend.cuh attend" attend.cuh
