@@ -16,7 +16,7 @@ static const struct Limit {
     [VULKAN_ASSUME_SHARED] = {"shared", 1},   [VULKAN_ASSUME_THREADS] = {"threads", 1},
     [VULKAN_ASSUME_GROUPS] = {"groups", 1},   [VULKAN_ASSUME_STAMPS] = {"stamps", 0},
     [VULKAN_ASSUME_DOT] = {"dot", 0},         [VULKAN_ASSUME_ADDRESSES] = {"addresses", 0},
-    [VULKAN_ASSUME_MEMORY] = {"memory", 1},
+    [VULKAN_ASSUME_MAPPED] = {"mapped", 0},   [VULKAN_ASSUME_MEMORY] = {"memory", 1},
 };
 
 /* ---- the option's text ---- */
@@ -76,7 +76,7 @@ static uint64_t offered(const VulkanTraits *t, int which) {
                              [VULKAN_ASSUME_SHARED] = t->shared_bytes,  [VULKAN_ASSUME_THREADS] = t->max_threads,
                              [VULKAN_ASSUME_GROUPS] = t->max_groups[0], [VULKAN_ASSUME_STAMPS] = t->timestamp_bits,
                              [VULKAN_ASSUME_DOT] = t->integer_dot,      [VULKAN_ASSUME_ADDRESSES] = t->addresses,
-                             [VULKAN_ASSUME_MEMORY] = t->memory_bytes};
+                             [VULKAN_ASSUME_MAPPED] = t->mapped_local,  [VULKAN_ASSUME_MEMORY] = t->memory_bytes};
   return values[which];
 }
 
@@ -106,6 +106,9 @@ static void lower(VulkanTraits *t, int which, uint64_t value) {
     break;
   case VULKAN_ASSUME_ADDRESSES:
     t->addresses = value != 0;
+    break;
+  case VULKAN_ASSUME_MAPPED:
+    t->mapped_local = value != 0;
     break;
   default:
     t->memory_bytes = value;

@@ -14,6 +14,7 @@ enum {
   VULKAN_ASSUME_STAMPS,     /* valid bits of a time stamp; 0: none */
   VULKAN_ASSUME_DOT,        /* integer dot product: 0 or 1 */
   VULKAN_ASSUME_ADDRESSES,  /* of buffers, for kernels: 0 or 1 */
+  VULKAN_ASSUME_MAPPED,     /* device memory that the host can write, for a block's inputs: 0 or 1 */
   VULKAN_ASSUME_MEMORY,     /* bytes of a heap */
   VULKAN_ASSUME_COUNT
 };

@@ -46,27 +46,34 @@ static int64_t queries_of(const DflashModel *model, int64_t rows) {
 }
 
 /* What attend_units.comp takes, and heads that it knows. */
-enum { UNITS_QUERIES = 32, UNITS_X_ROWS = 8, UNITS_PARTS = 1, UNITS_WORDS = 5 };
+enum { UNITS_THREADS = 256, UNITS_QUERIES = 32, UNITS_X_ROWS = 8 };
+enum { UNITS_WORDS = 11, UNITS_WEIGHTS = KEYS * 2, UNITS_HALF = 8192 };
 
-/* Fragments of queries and of 64 keys' weights, and words a query. */
-static uint64_t units_shared(int64_t head_dim) {
-  return UNITS_QUERIES * ((uint64_t)(head_dim + KEYS) * UNITS_PARTS * 2 + (UNITS_WORDS + 2) * sizeof(uint32_t));
+/* Of f16, that numbers of q, K and V become. */
+static uint32_t units_parts(const DflashModel *model) { return model->profile == DFLASH_PROFILE_F16 ? 1 : 2; }
+
+/* Fragments of queries, or values of half the keys; of 64 keys' weights, in two parts of half the queries; and words a
+ * query. */
+static uint64_t units_shared(const DflashModel *model) {
+  const uint64_t row = (uint64_t)model->geometry.head_dim * units_parts(model) * 2;
+  return larger(UNITS_QUERIES * row, UNITS_HALF) + UNITS_QUERIES * (UNITS_WEIGHTS + UNITS_WORDS * sizeof(uint32_t));
 }
 
 bool vulkan_attend_on_units(const DflashModel *model) {
   const VulkanTraits *traits = &model->device.traits;
   const int64_t head_dim = model->geometry.head_dim;
-  return model->profile == DFLASH_PROFILE_F16 && model->options.units && model->units_fit &&
-         (traits->coop_f16 & UNITS_X_ROWS) && (head_dim == 32 || head_dim == 64 || head_dim == 128) &&
-         traits->shared_bytes >= units_shared(head_dim);
+  return model->options.attention && model->options.units && model->units_fit && (traits->coop_f16 & UNITS_X_ROWS) &&
+         (head_dim == 32 || head_dim == 64 || head_dim == 128) && traits->max_threads >= UNITS_THREADS &&
+         traits->shared_bytes >= units_shared(model);
 }
 
 int vulkan_attend_kernel(const DflashModel *model, int64_t rows, uint32_t constants[VULKAN_MAX_CONSTANTS],
                          uint32_t *count) {
   if (vulkan_attend_on_units(model)) {
     constants[0] = (uint32_t)model->geometry.head_dim;
-    constants[1] = UNITS_PARTS;
-    *count = 2;
+    constants[1] = units_parts(model);
+    constants[2] = (uint32_t)(model->geometry.heads / model->geometry.kv_heads);
+    *count = 3;
     return VULKAN_KERNEL_ATTEND_UNITS;
   }
   vulkan_attend_constants(model, rows, constants);

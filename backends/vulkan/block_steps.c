@@ -299,15 +299,16 @@ static void mlp_layer(Build *b, const VulkanLayer *l, int64_t layer) {
 
 /* ---- before and after the layers ---- */
 
-/* The norm takes h from the host's memory itself and waits for no copy; the rotation, which does, runs beside the first
- * product. */
+/* Inputs in the device's own memory are read where the host wrote them. From the host's memory the norm takes h itself
+ * and waits for no copy; the rotation, which does, runs beside the first product. */
 static void begin(Build *b) {
   const DflashGeometry *g = b->g;
   const VulkanScratch *t = b->t;
   const uint32_t rows = (uint32_t)b->plan->rows;
   const uint64_t words = t->anchor.offset + t->anchor.bytes, h_bytes = (uint64_t)(b->plan->rows * g->hidden) * 4;
   const VulkanRange all = vulkan_buffer_range(&b->s->device_scratch, 0, b->s->device_scratch.bytes);
-  vulkan_steps_copy(b->steps, vulkan_buffer_range(&b->s->upload, 0, words), piece(all, 0, words));
+  if (!b->s->upload.local)
+    vulkan_steps_copy(b->steps, vulkan_buffer_range(&b->s->upload, 0, words), piece(all, 0, words));
   vulkan_steps_fill(b->steps, t->flags, 0);
   const NormPush norm = {(uint32_t)g->hidden, 1 / (float)g->hidden, (float)g->eps};
   MAKE(b, DFLASH_STAGE_ATTN_NORM, 0, DFLASH_STAGE_ATTN_NORM, 0, &norm, rows, 1,
@@ -396,7 +397,6 @@ static void end(Build *b) {
   products(b, t->norm, last, 2);
   select_tokens(b);
   if (b->status) return;
-  read_back(b, t->result, b->s->readback_result, (uint64_t)vulkan_result_words(drafts, g->selector_top) * 4);
   if (b->plan->logits) read_back(b, t->logits, b->s->readback_logits, (uint64_t)(drafts * b->plan->head_width) * 4);
   if (b->plan->hidden) read_back(b, t->hidden, b->s->readback_hidden, (uint64_t)(drafts * g->selector_rank) * 4);
 }

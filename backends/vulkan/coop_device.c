@@ -28,9 +28,9 @@ static void read_needs(VulkanApi *api, VkPhysicalDevice physical, Needs *needs) 
 }
 
 static bool met(const Needs *needs) {
+  const VkSubgroupFeatureFlags operations = VK_SUBGROUP_FEATURE_SHUFFLE_BIT | VK_SUBGROUP_FEATURE_VOTE_BIT;
   return needs->matrix.cooperativeMatrix && needs->core.vulkanMemoryModel && needs->sizes.minSubgroupSize == LANES &&
-         needs->sizes.maxSubgroupSize == LANES &&
-         (needs->subgroup.supportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0;
+         needs->sizes.maxSubgroupSize == LANES && (needs->subgroup.supportedOperations & operations) == operations;
 }
 
 /* 16 x 16 times 16 x N in f16, into 16 x N in f32. */

@@ -10,6 +10,7 @@
 typedef struct VulkanTraits {
   bool is_cpu;
   bool integer_dot;    /* packed 4x8 bit dot products can be used (shaderIntegerDotProduct) */
+  bool mapped_local;   /* memory of its own that the host can write */
   bool addresses;      /* kernels can read buffers by address (bufferDeviceAddress, shaderInt64) */
   bool denormals_kept; /* the device can be told to keep f32 denormals */
   bool statistics;     /* of kernels, by VK_KHR_pipeline_executable_properties */

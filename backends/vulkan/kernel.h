@@ -46,7 +46,7 @@ enum { VULKAN_MAX_BINDINGS = 14, VULKAN_MAX_CONSTANTS = 11, VULKAN_PUSH_BYTES = 
  * parts go to part_first on; the last one adds the block's own.
  *
  * attend_units: the same on matrix units, for a head_dim of 32, 64 or 128. Constants: 0 head_dim; 1 parts of f16: 1
- * or 2. Groups: tiles of 32 queries.
+ * (profile f16) or 2; 2 heads of a kv head. Groups: tiles of 32 queries; 256 threads.
  *
  * mix: 0 sums; 1 mixes; 2 y [rows][heads][head_dim]. Constant 0: threads, 128 or 256. Groups: heads, rows.
  *

@@ -18,6 +18,9 @@ static const MemoryWish wishes[] = {
     [VULKAN_UPLOAD] = {VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT,
                        {VK_MEMORY_PROPERTY_HOST_COHERENT_BIT, 0},
                        VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT},
+    [VULKAN_INPUT] = {VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT,
+                      {VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, VK_MEMORY_PROPERTY_HOST_COHERENT_BIT},
+                      VK_MEMORY_PROPERTY_HOST_CACHED_BIT},
     [VULKAN_READBACK] = {VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT,
                          {VK_MEMORY_PROPERTY_HOST_CACHED_BIT, VK_MEMORY_PROPERTY_HOST_COHERENT_BIT},
                          VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT},
@@ -69,6 +72,7 @@ static DflashStatus allocate(VulkanDevice *device, int kind, VulkanBuffer *buffe
   if (needs.size > device->memory.memoryHeaps[device->memory.memoryTypes[type].heapIndex].size)
     return vulkan_device_result(device, VK_ERROR_OUT_OF_DEVICE_MEMORY, error, what);
   const VkMemoryPropertyFlags flags = device->memory.memoryTypes[type].propertyFlags;
+  buffer->local = (flags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0;
   buffer->incoherent = kind != VULKAN_ON_DEVICE && !(flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT);
   const VkMemoryAllocateFlagsInfo with_address = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
                                                   .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT};

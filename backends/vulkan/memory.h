@@ -13,6 +13,7 @@ typedef struct VulkanRange {
 enum {
   VULKAN_ON_DEVICE, /* device local where there is such memory */
   VULKAN_UPLOAD,    /* mapped, written by the host */
+  VULKAN_INPUT,     /* the same, device local where there is such memory: kernels read it in place */
   VULKAN_READBACK   /* mapped, read by the host; cached where there is such memory */
 };
 
@@ -27,6 +28,7 @@ typedef struct VulkanBuffer {
   uint64_t bytes;
   void *mapped;    /* NULL for VULKAN_ON_DEVICE */
   bool incoherent; /* flush after host writes, invalidate before host reads */
+  bool local;      /* the device's own memory */
 } VulkanBuffer;
 
 /* No memory: DFLASH_OUT_OF_MEMORY, saying for what and how much; above the device's limit: DFLASH_UNSUPPORTED. On

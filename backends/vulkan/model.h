@@ -17,6 +17,7 @@ typedef struct VulkanOptions {
   bool dot_required;     /* dot=on: a device without it is refused */
   bool units;            /* matrix=auto|tile|cooperative (auto): products on matrix units where they take a matrix */
   bool units_required;   /* matrix=cooperative: a device without them is refused */
+  bool attention;        /* attention=auto|plain (auto): on matrix units, where products are (attend.h) */
   bool join;             /* join=auto|off (auto): kernels that make an activation prepare it (fragments.h) */
   bool keep_all;         /* keep=window|all (window): what a windowed layer may let go of */
   uint32_t splits;       /* splits=N of the context (0: by the device) */

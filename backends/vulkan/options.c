@@ -5,12 +5,13 @@
 #include "base/text.h"
 #include "model.h"
 
-const char vulkan_options_text[] = "validation=on|off (off), dot=auto|on|off (auto), matrix=auto|tile|cooperative "
-                                   "(auto: cooperative where the "
-                                   "device can, else tile), join=auto|off (auto), keep=window|all (window), "
-                                   "splits=N of the context (0: by the device), statistics=on|off (off), "
-                                   "assume=KEY:N[K|M|G],... of a device that offers less (nothing), "
-                                   "skip-barrier=N (0: none), fail=N[:memory|lost|timeout] (0: none)";
+const char vulkan_options_text[] =
+    "validation=on|off (off), dot=auto|on|off (auto), matrix=auto|tile|cooperative "
+    "(auto: cooperative where the "
+    "device can, else tile), join=auto|off (auto), attention=auto|plain (auto), keep=window|all (window), "
+    "splits=N of the context (0: by the device), statistics=on|off (off), "
+    "assume=KEY:N[K|M|G],... of a device that offers less (nothing), "
+    "skip-barrier=N (0: none), fail=N[:memory|lost|timeout] (0: none)";
 
 enum { MOST_SPLITS = VULKAN_MAX_PARTS - 1 };
 
@@ -42,6 +43,11 @@ static bool parse_matrix(const char *value, VulkanOptions *options) {
 static bool parse_join(const char *value, VulkanOptions *options) {
   options->join = strcmp(value, "auto") == 0;
   return options->join || strcmp(value, "off") == 0;
+}
+
+static bool parse_attention(const char *value, VulkanOptions *options) {
+  options->attention = strcmp(value, "auto") == 0;
+  return options->attention || strcmp(value, "plain") == 0;
 }
 
 static bool parse_keep(const char *value, VulkanOptions *options) {
@@ -105,10 +111,12 @@ static const struct {
     {"dot", "auto, on or off", parse_dot},
     {"matrix", "auto, tile or cooperative", parse_matrix},
     {"join", "auto or off", parse_join},
+    {"attention", "auto or plain", parse_attention},
     {"keep", "window or all", parse_keep},
     {"splits", "0 to 63", parse_splits},
     {"statistics", "on or off", parse_statistics},
-    {"assume", "KEY:N[K|M|G],... of binding, allocation, shared, threads, groups, stamps, dot, addresses, memory",
+    {"assume",
+     "KEY:N[K|M|G],... of binding, allocation, shared, threads, groups, stamps, dot, addresses, mapped, memory",
      parse_assume},
     {"skip-barrier", "0 or the number of a barrier", parse_barrier},
     {"fail", "the number of a call, alone or with :memory, :lost or :timeout", parse_fail},
@@ -129,7 +137,7 @@ static DflashStatus read_option(const DflashOption *option, VulkanOptions *optio
 }
 
 DflashStatus vulkan_options_read(const DflashModelDesc *desc, VulkanOptions *options, DflashError *error) {
-  *options = (VulkanOptions){.dot = true, .units = true, .join = true};
+  *options = (VulkanOptions){.dot = true, .units = true, .join = true, .attention = true};
   for (uint32_t i = 0; i < desc->option_count; i++) {
     DflashStatus status = read_option(&desc->options[i], options, error);
     if (status) return status;

@@ -23,6 +23,7 @@ DflashStatus vulkan_poison(DflashSequence *s, uint32_t pattern, DflashError *err
   VulkanSteps steps = {0};
   VulkanPlan plan = {0};
   fill(&steps, &s->device_scratch, 0, s->device_scratch.bytes, pattern);
+  fill(&steps, &s->readback, 0, s->readback.bytes, pattern);
   fill(&steps, &s->captured.block, 0, s->captured.block.bytes, pattern);
   fill(&steps, &s->settle_scratch, 0, s->settle_scratch.bytes, pattern);
   for (int64_t layer = 0; layer < s->model->geometry.layers; layer++) fill_held(s, &steps, &s->held[layer], pattern);

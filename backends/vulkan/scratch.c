@@ -98,10 +98,20 @@ static DflashStatus place_values(DflashSequence *s, uint64_t *bytes, DflashError
   return place_all(s, places, sizeof places / sizeof places[0], bytes, error);
 }
 
-/* All ranges were laid out in one buffer: give it to them. */
+/* All ranges were laid out in one buffer: give it to them. What the host writes into the device's own memory is read
+ * where it is. */
 static void bind_ranges(DflashSequence *s) {
-  VulkanRange *ranges = (VulkanRange *)&s->scratch;
-  for (size_t i = 0; i < sizeof s->scratch / sizeof *ranges; i++) ranges[i].buffer = s->device_scratch.buffer;
+  VulkanScratch *t = &s->scratch;
+  VulkanRange *ranges = (VulkanRange *)t;
+  for (size_t i = 0; i < sizeof *t / sizeof *ranges; i++) ranges[i].buffer = s->device_scratch.buffer;
+  if (s->upload.local) t->positions.buffer = t->visible.buffer = t->anchor.buffer = s->upload.buffer;
+}
+
+static DflashStatus open_input(DflashSequence *s, uint64_t bytes, DflashError *error) {
+  const int kind = s->model->device.traits.mapped_local ? VULKAN_INPUT : VULKAN_UPLOAD;
+  const DflashStatus status = vulkan_buffer_open(&s->model->device, kind, bytes, "a block's inputs", &s->upload, error);
+  s->upload.local = s->upload.local && kind == VULKAN_INPUT;
+  return status;
 }
 
 static const struct {
@@ -144,7 +154,7 @@ DflashStatus vulkan_scratch_open(DflashSequence *s, DflashError *error) {
   if (!status) status = place_values(s, &bytes, error);
   if (!status)
     status = vulkan_buffer_open(device, VULKAN_ON_DEVICE, bytes, "a block's values", &s->device_scratch, error);
-  if (!status) status = vulkan_buffer_open(device, VULKAN_UPLOAD, input_bytes, "a block's inputs", &s->upload, error);
+  if (!status) status = open_input(s, input_bytes, error);
   if (status) return status;
   bind_ranges(s);
   const VulkanScratch *t = &s->scratch;
@@ -152,6 +162,8 @@ DflashStatus vulkan_scratch_open(DflashSequence *s, DflashError *error) {
   s->readback_logits = vulkan_place(device, &read_bytes, t->logits.bytes);
   s->readback_hidden = vulkan_place(device, &read_bytes, t->hidden.bytes);
   status = vulkan_buffer_open(device, VULKAN_READBACK, read_bytes, "a block's results", &s->readback, error);
+  s->scratch.result.buffer = s->readback.buffer; /* the last kernel writes where the host reads */
+  s->scratch.result.offset = s->readback_result;
   if (!status && s->capture) status = open_capture(s, error);
   return status;
 }

@@ -9,8 +9,9 @@
 #include "settle.h"
 #include "units.h"
 
-/* Workgroups of attention wanted on a device that runs them side by side; a processor gains nothing from many. */
-enum { ATTEND_GROUPS = 512, MOST_SPLITS = VULKAN_MAX_PARTS - 1, SPLITS_ON_CPU = 4 };
+/* Workgroups of attention wanted on a device that runs them side by side: on matrix units, with those of the block's
+ * own rows, two for each of 132 multiprocessors. A processor gains nothing from many. */
+enum { ATTEND_GROUPS = 512, UNITS_GROUPS = 256, MOST_SPLITS = VULKAN_MAX_PARTS - 1, SPLITS_ON_CPU = 4 };
 
 /* No more than a binding shows the sums of, those of the block itself included. */
 static uint32_t choose_splits(const DflashModel *model) {
@@ -18,7 +19,9 @@ static uint32_t choose_splits(const DflashModel *model) {
   const VulkanTraits *t = &model->device.traits;
   if (model->options.splits > 0) return model->options.splits;
   const int64_t shown = (int64_t)(t->max_binding / 4) / (g->block * g->heads * g->head_dim) - 1;
-  int64_t splits = t->is_cpu ? SPLITS_ON_CPU : ATTEND_GROUPS / (g->kv_heads * vulkan_attend_tiles(model, g->block));
+  const int64_t tiles = vulkan_attend_tiles(model, g->block);
+  const int64_t groups = vulkan_attend_on_units(model) ? UNITS_GROUPS * tiles : ATTEND_GROUPS;
+  int64_t splits = t->is_cpu ? SPLITS_ON_CPU : groups / (g->kv_heads * tiles);
   if (splits > MOST_SPLITS) splits = MOST_SPLITS;
   if (splits > shown) splits = shown;
   return splits < 1 ? 1 : (uint32_t)splits;

@@ -6,6 +6,7 @@
 
 #include "coop_device.h"
 #include "instance.h"
+#include "memory.h"
 
 static uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
@@ -56,6 +57,8 @@ static void fill_properties(const Properties *p, VulkanTraits *traits) {
 static void fill_memory(VulkanApi *api, VkPhysicalDevice physical, VulkanTraits *traits) {
   VkPhysicalDeviceMemoryProperties memory;
   api->vkGetPhysicalDeviceMemoryProperties(physical, &memory);
+  const int input = vulkan_memory_type(&memory, UINT32_MAX, VULKAN_INPUT);
+  traits->mapped_local = input >= 0 && memory.memoryTypes[input].propertyFlags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
   for (uint32_t i = 0; i < memory.memoryHeapCount; i++)
     if (memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT &&
         memory.memoryHeaps[i].size > traits->memory_bytes)

@@ -1,10 +1,10 @@
 // Attention on matrix units: what attend.comp does, with the same bindings, parts and steps, for heads of 32, 64 or 128
-// numbers. q, K, V and the weights of keys become PARTS parts of f16, each row or column of a fragment with a power of two
-// of its own; softmax and the sums over 32 products and more are f32. A workgroup is four subgroups. Of a step's 64 keys a
-// subgroup scores 16, and adds 32 dimensions of the values of all. All loads of a step are issued before any of them is
-// waited for, in the order in which the units want them: pairs of dimensions, or of keys, may stand in any columns that
-// both factors agree on, so a thread loads 16 bytes at a time. Rows of keys that no query of the tile sees become 0: they
-// may be NaN.
+// numbers. q, K, V and the weights of keys become PARTS parts of f16; softmax and the sums over 32 products and more are
+// f32. A workgroup is eight subgroups. Of a step's 64 keys a subgroup scores 8, and adds 32 dimensions of the values of 32:
+// each of many threads has little code to run, which is read anew from far away whenever a layer comes to it. All loads of
+// a step are issued before any of them is waited for, in the order in which the units want them: pairs of dimensions, or
+// of keys, may stand in any columns that both factors agree on, so a thread loads 16 bytes at a time. Rows of keys that no
+// query of the tile sees become 0: they may be NaN.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -13,18 +13,21 @@
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
+#extension GL_KHR_shader_subgroup_vote : require
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 #pragma use_vulkan_memory_model
 #endif
 #define PUSH_ATTEND
+#define VOTES
 #include "push.h"
 #include "numbers.glsl"
 
-layout(local_size_x = 128) in;
+layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint HEAD_DIM = 128; // 32, 64 or 128
-layout(constant_id = 1) const uint PARTS = 2;      // of a number x 2^k, at most 2^14: p0 + p1 2^-11; 1: p0 alone
+layout(constant_id = 1) const uint PARTS = 2;      // of a number: p0 + p1 2^-11; 1: p0 alone
+layout(constant_id = 2) const uint REP = 4;        // heads of a kv head
 const uint MOST_PARTS = 2;
-const uint THREADS = 128, SUBGROUPS = THREADS / 32;
+const uint THREADS = 256, SUBGROUPS = THREADS / 32;
 #include "units.glsl"
 
 layout(set = 0, binding = 0, std430) readonly buffer Query { vec4 q_rows[]; };
@@ -39,20 +42,23 @@ layout(set = 0, binding = 7, std430) writeonly buffer Mixes { vec4 mixes[]; };
 const uint PIECES = HEAD_DIM / 4; // of four numbers, in a head
 const uint QUERIES = 32;          // of a tile
 const uint BANDS = QUERIES / 16;
-const uint KEYS = 64;           // of a step
-const uint COLUMNS = 2;         // of 8 keys, that a subgroup scores
+const uint KEYS = 64;           // of a step, 8 a subgroup
 const uint SLICES = HEAD_DIM / 16;
-const uint KEY_SLICES = KEYS / 16;
-const uint DIMS = 4; // of 8 dimensions, of which a subgroup adds values
+const uint ROW_GROUPS = 4;               // subgroups that share the dimensions of the values of some keys
+const uint KEY_SLICES = KEYS / 16 / 2;   // of 16 keys, of which a subgroup adds values
+const uint DIMS = 4;                     // of 8 dimensions
 const uint QUERY_TURNS = QUERIES * PIECES / THREADS;
 const uint LOWEST = 0xff800000u; // bits of minus infinity
 const uint NEVER = 0xffffffffu;
 const int MOST_EXPONENT = 14;
 const float WEIGHT_SCALE = 16384.0; // a weight is at most 1
 
-shared uvec4 q_area[PARTS * BANDS * SLICES * LANES];          // fragments of queries
-shared uvec4 weight_area[PARTS * KEY_SLICES * BANDS * LANES]; // of their keys' weights
-shared float found[SUBGROUPS * QUERIES];                      // by a subgroup, for a query
+const uint Q_UNITS = PARTS * BANDS * SLICES * LANES, HALF_UNITS = ROW_GROUPS * DIMS * LANES;
+shared uvec4 q_area[Q_UNITS > HALF_UNITS ? Q_UNITS : HALF_UNITS]; // fragments of queries; values of half the keys
+// Of their keys' weights: of both bands, or in two parts of one band after the other, so that two workgroups find room.
+const uint WEIGHT_TURNS = PARTS > 1 ? BANDS : 1, WEIGHT_BANDS = BANDS / WEIGHT_TURNS;
+shared uvec4 weight_area[PARTS * KEYS / 16 * WEIGHT_BANDS * LANES];
+shared vec4 found[QUERIES * SUBGROUPS / 4];                   // for a query, by a subgroup
 shared float q_back[QUERIES];                                 // what undoes a query's power of two
 shared uint begins[QUERIES];                                  // the first key that a query sees
 shared uint places[QUERIES];                                  // of its sums in this part; NEVER: there is none
@@ -66,9 +72,8 @@ Part part;
 uint step_first; // the step's first key
 uint least_seen; // by any query of the tile
 uint all_see;    // from this key on, every query of the tile sees every key
-uint rep;        // heads of a kv head
 
-vec4 q[QUERY_TURNS], k[COLUMNS][SLICES], v[KEY_SLICES][4];
+vec4 q[QUERY_TURNS], k[SLICES], v[KEY_SLICES][4];
 // Of this thread's queries, two of each band: largest score so far, this thread's share of the sum of exp, and values.
 float largest[BANDS][2], total[BANDS][2], mixed[BANDS][DIMS][4];
 
@@ -77,13 +82,13 @@ uint g_of() { return this_lane() / 4; }
 
 uint t_of() { return this_lane() % 4; }
 
-uint queries_in_all() { return push.rows * rep; }
+uint queries_in_all() { return push.rows * REP; }
 
 // The query of the whole block that is the tile's i-th.
 uint query_of(uint i) { return gl_WorkGroupID.z * QUERIES + i; }
 
 // The row and head of a query, as rows * heads count them.
-uint query_place(uint query) { return query / rep * push.heads + gl_WorkGroupID.x * rep + query % rep; }
+uint query_place(uint query) { return query / REP * push.heads + gl_WorkGroupID.x * REP + query % REP; }
 
 uint part_index() { return push.part_first + gl_WorkGroupID.y; }
 
@@ -99,12 +104,12 @@ void find_part() {
 
 // What the tile's queries see; steps that none of them sees are left out.
 void find_steps() {
-  const uint low = query_of(0) / rep, high = min(query_of(QUERIES - 1), queries_in_all() - 1) / rep;
+  const uint low = query_of(0) / REP, high = min(query_of(QUERIES - 1), queries_in_all() - 1) / REP;
   least_seen = part.own ? 0u : visible[1 + low];
   all_see = part.own ? 0u : visible[1 + high];
   step_first = part.first;
   if (least_seen > step_first) step_first += min(least_seen - step_first, part.limit - step_first) / KEYS * KEYS;
-  const uint i = gl_LocalInvocationIndex, query = query_of(i), row = query / rep;
+  const uint i = gl_LocalInvocationIndex, query = query_of(i), row = query / REP;
   if (i >= QUERIES) return;
   begins[i] = row >= push.rows ? NEVER : part.own ? 0u : visible[1 + row];
   places[i] = row >= push.rows ? NEVER : part_index() * push.rows * push.heads + query_place(query);
@@ -117,13 +122,15 @@ uint key_row(uint key) {
   return (min(key, part.limit - 1) - (part.own ? 0u : push.row_first)) * push.kv_heads + gl_WorkGroupID.x;
 }
 
-// A key whose scores this thread holds in a column of its fragments, and one whose values it holds.
-uint score_key(uint column) { return step_first + this_subgroup() * 16 + column * 8 + g_of(); }
+// A key whose scores this thread holds in its fragment's column, and one whose values it holds.
+uint score_key() { return step_first + this_subgroup() * 8 + g_of(); }
 
-uint value_key(uint slice, uint i) { return step_first + slice * 16 + i / 2 * 8 + 2 * t_of() + i % 2; }
+uint value_slice(uint slice) { return this_subgroup() / ROW_GROUPS * KEY_SLICES + slice; }
+
+uint value_key(uint slice, uint i) { return step_first + value_slice(slice) * 16 + i / 2 * 8 + 2 * t_of() + i % 2; }
 
 // The piece of V of this thread; past the last one another.
-uint value_piece() { return this_subgroup() * 8 + g_of(); }
+uint value_piece() { return this_subgroup() % ROW_GROUPS * 8 + g_of(); }
 
 void load_queries() {
   EACH(i, QUERY_TURNS) {
@@ -132,9 +139,9 @@ void load_queries() {
   }
 }
 
-#define LOAD(keys, values)                                                                                     \
-  EACH(c, COLUMNS) EACH(s, SLICES) k[c][s] = keys[key_row(score_key(c)) * PIECES + 4 * s + t_of()];            \
-  EACH(s, KEY_SLICES)                                                                                          \
+#define LOAD(keys, values)                                                    \
+  EACH(s, SLICES) k[s] = keys[key_row(score_key()) * PIECES + 4 * s + t_of()]; \
+  EACH(s, KEY_SLICES)                                                         \
     EACH(i, 4) v[s][i] = values[key_row(value_key(s, i)) * PIECES + min(value_piece(), PIECES - 1)];
 
 bool is_seen(uint key) { return key >= least_seen && key < part.limit; }
@@ -146,21 +153,20 @@ void load_keys() {
     LOAD(context_k, context_v)
   }
   if (step_first >= least_seen && part.limit - step_first >= KEYS) return;
-  EACH(c, COLUMNS) EACH(s, SLICES)
-    if (!is_seen(score_key(c))) k[c][s] = vec4(0);
+  EACH(s, SLICES)
+    if (!is_seen(score_key())) k[s] = vec4(0);
   EACH(s, KEY_SLICES) EACH(i, 4)
     if (!is_seen(value_key(s, i))) v[s][i] = vec4(0);
 }
 
 // ---- to f16
 
-// Bits order as magnitudes do, NaN above all.
+// Of neighbouring threads, `count` of them, `step` apart, the largest; bits order as magnitudes do, NaN above all.
 uint magnitude_of(vec4 x) {
   const uvec4 bits = floatBitsToUint(x) & ~SIGN_BIT;
   return max(max(bits.x, bits.y), max(bits.z, bits.w));
 }
 
-// The largest of neighbouring threads, `count` of them, `step` apart.
 uint largest_of(uint own, uint step, uint count) {
   for (uint lane = step; lane < step * count; lane *= 2)
     own = max(own, floatBitsToUint(from_lane(uintBitsToFloat(own), this_lane() ^ lane)));
@@ -170,32 +176,44 @@ uint largest_of(uint own, uint step, uint count) {
 // The exponent of the power of two that makes such a magnitude 2^13 to 2^14.
 int exponent_of(uint bits) { return min(126 + MOST_EXPONENT - int(bits >> 23), 126); }
 
-// To 11 bits, rounded to nearest, so that it does not matter how the device makes f16 of them.
-vec2 round_pair(vec2 x) {
-  precise const vec2 wide = x * 8193.0;
-  precise const vec2 rest = wide - x;
-  precise const vec2 rounded = wide - rest;
-  return rounded;
+// Numbers of which the largest is such are f16 as they are: what is lost of the small ones is 2^-27 of it in two parts,
+// 2^-16 in one. A NaN may be passed over.
+float larger_magnitude(float most, vec4 x) {
+  const vec4 a = abs(x);
+  return max(most, max(max(a.x, a.y), max(a.z, a.w)));
 }
 
-// A pair's words, of each part one.
+bool is_plain(float most) { return most <= 32768.0 && (most >= 1.0 / 512 || most == 0.0); }
+
+// A pair's words, of each part one. Where there are two, the first is rounded to 11 bits before it becomes f16, so that
+// what it leaves does not depend on how the device would round.
 void split_pair(float a, float b, out uint words[MOST_PARTS]) {
-  vec2 x = vec2(a, b);
-  EACH(p, PARTS) {
-    const vec2 part = round_pair(x);
-    words[p] = packHalf2x16(part);
-    precise const vec2 left = x - part;
-    x = left * 2048.0;
-  }
+  const vec2 x = vec2(a, b);
+  const uvec2 rounded = floatBitsToUint(x) + 0x1000 & 0xffffe000;
+  words[0] = pack_pair(PARTS > 1 ? uintBitsToFloat(rounded) : x);
+  precise const vec2 left = x - uintBitsToFloat(rounded);
+  words[MOST_PARTS - 1] = PARTS > 1 ? pack_pair(left * 2048.0) : words[0];
 }
 
 // Dimensions 4 t .. 4 t + 3 of a slice stand in columns 2 t, 2 t + 1, 2 t + 8, 2 t + 9.
 void store_queries() {
+  float most[QUERY_TURNS];
+  bool plain = true;
+  EACH(i, QUERY_TURNS) {
+    most[i] = larger_magnitude(0.0, q[i]);
+    plain = plain && is_plain(most[i]);
+  }
+  plain = all_agree(plain);
   EACH(i, QUERY_TURNS) {
     const uint at = i * THREADS + gl_LocalInvocationIndex, query = at / PIECES, piece = at % PIECES;
     const uint row = query % 16, lane = row % 8 * 4 + piece % 4, word = row / 8 * 2;
-    const int exponent = exponent_of(largest_of(magnitude_of(q[i]), 1, PIECES));
-    const vec4 scaled = q[i] * power_of_two(exponent);
+    vec4 scaled = q[i];
+    float back = push.scale;
+    if (!plain) {
+      const int exponent = exponent_of(largest_of(magnitude_of(q[i]), 1, PIECES));
+      scaled *= power_of_two(exponent);
+      back *= power_of_two(-exponent);
+    }
     uint low[MOST_PARTS], high[MOST_PARTS];
     split_pair(scaled.x, scaled.y, low);
     split_pair(scaled.z, scaled.w, high);
@@ -204,105 +222,119 @@ void store_queries() {
       q_area[to][word] = low[p];
       q_area[to][word + 1] = high[p];
     }
-    if (piece == 0) q_back[query] = power_of_two(-exponent);
+    if (piece == 0) q_back[query] = back;
   }
 }
 
 // ---- products
 
-// Sums of products of parts: of both first ones, of one of them, of none; the latter are 2^11 and 2^22 times as large.
-const uint ORDERS = 2 * PARTS - 1, MOST_ORDERS = 2 * MOST_PARTS - 1;
+// Sums of products of parts: of both first ones, and of one of them, which are 2^11 times as large. That of two second
+// ones is 2^-24 of the first and less: it is left out.
+const uint ORDERS = PARTS, MOST_ORDERS = MOST_PARTS;
 
-// One fragment of columns, of all parts.
+// One fragment of columns, of all parts, as words.
 struct Column {
-  FragmentB part[MOST_PARTS];
+  uvec2 part[MOST_PARTS];
 };
 
-Column column_of(float a, float b, float c, float d) {
+Column column_of(vec4 x) {
   Column column;
   uint low[MOST_PARTS], high[MOST_PARTS];
-  split_pair(a, b, low);
-  split_pair(c, d, high);
-  EACH(p, PARTS) {
-    const uvec2 words = uvec2(low[p], high[p]);
-    SET_B(column.part[p], words);
-  }
+  split_pair(x.x, x.y, low);
+  split_pair(x.z, x.w, high);
+  EACH(p, PARTS) column.part[p] = uvec2(low[p], high[p]);
   return column;
 }
+
+Column keys[SLICES], values[KEY_SLICES][DIMS];
 
 // ---- scores
 
 uint tile_query(uint band, uint half_band) { return band * 16 + half_band * 8 + g_of(); }
 
-// The power of two of this thread's key in a column, as its exponent.
-int key_exponent(uint column) {
-  uint largest_bits = 0;
-  EACH(s, SLICES) largest_bits = max(largest_bits, magnitude_of(k[column][s]));
-  return exponent_of(largest_of(largest_bits, 1, 4));
+// K to f16; of keys that do not fit what their scores are multiplied by afterwards, of this thread's in its products.
+bool pack_keys(out float back[2]) {
+  float most = 0.0;
+  EACH(s, SLICES) most = larger_magnitude(most, k[s]);
+  const bool plain = all_agree(is_plain(most));
+  if (!plain) {
+    uint largest_bits = 0;
+    EACH(s, SLICES) largest_bits = max(largest_bits, magnitude_of(k[s]));
+    const int exponent = exponent_of(largest_of(largest_bits, 1, 4));
+    EACH(s, SLICES) k[s] *= power_of_two(exponent);
+    const float own = power_of_two(-exponent);
+    EACH(c, 2) back[c] = from_lane(own, (2 * t_of() + c) * 4);
+  }
+  EACH(s, SLICES) keys[s] = column_of(k[s]);
+  return plain;
 }
 
-// Of this subgroup's keys: [band][column][2 r + c], of query r and key c.
-void multiply_keys(int exponents[COLUMNS], inout float scores[BANDS][COLUMNS][4]) {
-  Products c[BANDS][COLUMNS][MOST_ORDERS];
-  EACH(b, BANDS) EACH(n, COLUMNS) EACH(o, ORDERS) CLEAR(c[b][n][o]);
+// Of this subgroup's keys: [band][2 r + c], of query r and key c.
+void multiply_keys(inout float scores[BANDS][4]) {
+  Products c[BANDS][MOST_ORDERS];
+  EACH(b, BANDS) EACH(o, ORDERS) CLEAR(c[b][o]);
   EACH(s, SLICES) {
-    Column keys[COLUMNS];
-    EACH(n, COLUMNS) {
-      const vec4 key = k[n][s] * power_of_two(exponents[n]);
-      keys[n] = column_of(key.x, key.y, key.z, key.w);
-    }
     EACH(b, BANDS) EACH(p, PARTS) {
       FragmentA a;
       const uvec4 words = q_area[((b * SLICES + s) * PARTS + p) * LANES + this_lane()];
       SET_A(a, words);
-      EACH(n, COLUMNS) EACH(r, PARTS) MULTIPLY_ADD(a, keys[n].part[r], c[b][n][p + r]);
+      EACH(r, PARTS - p) {
+        FragmentB column;
+        const uvec2 column_words = keys[s].part[r];
+        SET_B(column, column_words);
+        MULTIPLY_ADD(a, column, c[b][p + r]);
+      }
     }
-    if (s % 2 == 1) // 32 columns
-      EACH(b, BANDS) EACH(n, COLUMNS) {
-        EACH(i, 4) scores[b][n][i] += float(c[b][n][0][i]);
-        CLEAR(c[b][n][0]);
+    if (PARTS > 1 && s % 2 == 1 || s == SLICES - 1) // 32 columns, or all
+      EACH(b, BANDS) {
+        EACH(i, 4) scores[b][i] += float(c[b][0][i]);
+        CLEAR(c[b][0]);
       }
   }
   if (PARTS > 1)
-    EACH(b, BANDS) EACH(n, COLUMNS) EACH(i, 4) {
-      const float more = fma(float(c[b][n][MOST_ORDERS - 1][i]), 1.0 / 2048, float(c[b][n][1][i]));
-      scores[b][n][i] = fma(more, 1.0 / 2048, scores[b][n][i]);
-    }
+    EACH(b, BANDS) EACH(i, 4) scores[b][i] = fma(float(c[b][MOST_ORDERS - 1][i]), 1.0 / 2048, scores[b][i]);
 }
 
-void score_keys(out float scores[BANDS][COLUMNS][4]) {
-  int exponents[COLUMNS];
-  EACH(b, BANDS) EACH(n, COLUMNS) EACH(i, 4) scores[b][n][i] = 0.0;
-  EACH(n, COLUMNS) exponents[n] = key_exponent(n);
-  multiply_keys(exponents, scores);
-  EACH(n, COLUMNS) EACH(c, 2) {
-    const float own = power_of_two(-exponents[n]), back = from_lane(own, (2 * t_of() + c) * 4);
-    const uint key = step_first + this_subgroup() * 16 + n * 8 + 2 * t_of() + c;
-    EACH(b, BANDS) EACH(r, 2) {
-      const uint query = tile_query(b, r);
-      precise const float score = scores[b][n][2 * r + c] * back * q_back[query] * push.scale;
-      const bool sees = key >= begins[query] && key < part.limit;
-      scores[b][n][2 * r + c] = sees ? score : uintBitsToFloat(LOWEST);
+void score_keys(out float scores[BANDS][4]) {
+  float back[2];
+  EACH(b, BANDS) EACH(i, 4) scores[b][i] = 0.0;
+  const bool plain = pack_keys(back);
+  multiply_keys(scores);
+  if (!plain)
+    EACH(b, BANDS) EACH(i, 4) scores[b][i] *= back[i % 2];
+  EACH(b, BANDS) EACH(r, 2) {
+    const float factor = q_back[tile_query(b, r)];
+    EACH(c, 2) {
+      precise const float score = scores[b][2 * r + c] * factor;
+      scores[b][2 * r + c] = score;
     }
+  }
+  if (step_first >= all_see && part.limit - step_first >= KEYS) return;
+  EACH(b, BANDS) EACH(r, 2) {
+    const uint begin = begins[tile_query(b, r)], first = step_first + this_subgroup() * 8 + 2 * t_of();
+    EACH(c, 2)
+      if (first + c < begin || first + c >= part.limit) scores[b][2 * r + c] = uintBitsToFloat(LOWEST);
   }
 }
 
 // The larger one; NaN is passed over, and comes back as a weight.
 float larger(float a, float b) { return !is_nan(b) && b > a ? b : a; }
 
+void put_found(uint query, float value) { found[query * 2 + this_subgroup() / 4][this_subgroup() % 4] = value; }
+
 // The largest score so far of each of this thread's queries: of four threads, then of all subgroups.
-void find_largest(float scores[BANDS][COLUMNS][4], out float now[BANDS][2]) {
+void find_largest(float scores[BANDS][4], out float now[BANDS][2]) {
   EACH(b, BANDS) EACH(r, 2) {
-    float own = uintBitsToFloat(LOWEST);
-    EACH(n, COLUMNS) EACH(i, 2) own = larger(own, scores[b][n][2 * r + i]);
+    float own = larger(uintBitsToFloat(LOWEST), scores[b][2 * r]);
+    own = larger(own, scores[b][2 * r + 1]);
     own = max(own, from_lane(own, this_lane() ^ 1));
     own = max(own, from_lane(own, this_lane() ^ 2));
-    if (t_of() == 0) found[this_subgroup() * QUERIES + tile_query(b, r)] = own;
+    if (t_of() == 0) put_found(tile_query(b, r), own);
   }
   barrier();
   EACH(b, BANDS) EACH(r, 2) {
-    now[b][r] = largest[b][r];
-    EACH(s, SUBGROUPS) now[b][r] = max(now[b][r], found[s * QUERIES + tile_query(b, r)]);
+    const vec4 most = max(found[tile_query(b, r) * 2], found[tile_query(b, r) * 2 + 1]);
+    now[b][r] = max(largest[b][r], max(max(most.x, most.y), max(most.z, most.w)));
   }
 }
 
@@ -313,8 +345,8 @@ float weight_of(float x) {
   return x < -100.0 ? 0.0 : exp(x);
 }
 
-// Scores become weights, in fragments; what was summed before is scaled to the new largest score.
-void weigh_keys(float scores[BANDS][COLUMNS][4]) {
+// Scores become weights; what was summed before is scaled to the new largest score.
+void weigh_keys(inout float scores[BANDS][4]) {
   float now[BANDS][2], before[BANDS][2];
   find_largest(scores, now);
   EACH(b, BANDS) EACH(r, 2) {
@@ -323,75 +355,91 @@ void weigh_keys(float scores[BANDS][COLUMNS][4]) {
     const float shift = none ? 0.0 : now[b][r];
     before[b][r] = none ? 1.0 : weight_of(largest[b][r] - now[b][r]);
     precise float sum = total[b][r] * before[b][r];
-    EACH(n, COLUMNS) EACH(i, 2) {
-      const float weight = weight_of(scores[b][n][2 * r + i] - shift);
-      scores[b][n][2 * r + i] = weight;
+    EACH(i, 2) {
+      const float weight = weight_of(scores[b][2 * r + i] - shift);
+      scores[b][2 * r + i] = weight;
       sum += weight;
     }
     total[b][r] = sum;
     largest[b][r] = now[b][r];
     EACH(d, DIMS) EACH(i, 2) mixed[b][d][2 * r + i] *= before[b][r];
   }
-  EACH(b, BANDS) {
-    uint words[4][MOST_PARTS];
-    EACH(n, COLUMNS) EACH(r, 2)
-      split_pair(scores[b][n][2 * r] * WEIGHT_SCALE, scores[b][n][2 * r + 1] * WEIGHT_SCALE, words[2 * r + n]);
-    EACH(p, PARTS)
-      weight_area[((this_subgroup() * BANDS + b) * PARTS + p) * LANES + this_lane()] =
-          uvec4(words[0][p], words[1][p], words[2][p], words[3][p]);
-  }
-  barrier();
 }
 
 // ---- values
 
-// The power of two of one of this thread's four dimensions, as its exponent.
-int value_exponent(uint dim) {
-  uint largest_bits = 0;
-  EACH(s, KEY_SLICES) {
-    const vec4 column = vec4(v[s][0][dim], v[s][1][dim], v[s][2][dim], v[s][3][dim]);
-    largest_bits = max(largest_bits, magnitude_of(column));
+// V to f16, as K; a power of two for each of this thread's dimensions, and the factor for the columns of its products.
+bool pack_values(out float back[DIMS][2]) {
+  bool plain = true;
+  EACH(d, DIMS) {
+    float most = 0.0;
+    EACH(s, KEY_SLICES) most = larger_magnitude(most, vec4(v[s][0][d], v[s][1][d], v[s][2][d], v[s][3][d]));
+    plain = plain && is_plain(most);
   }
-  return exponent_of(largest_of(largest_bits, 1, 4));
-}
-
-void multiply_values(int exponents[DIMS], inout float found_values[BANDS][DIMS][4]) {
-  Products c[BANDS][DIMS][MOST_ORDERS];
-  EACH(b, BANDS) EACH(d, DIMS) EACH(o, ORDERS) CLEAR(c[b][d][o]);
-  EACH(s, KEY_SLICES) {
-    Column values[DIMS];
+  plain = all_agree(plain);
+  if (!plain)
     EACH(d, DIMS) {
-      const vec4 value = vec4(v[s][0][d], v[s][1][d], v[s][2][d], v[s][3][d]) * power_of_two(exponents[d]);
-      values[d] = column_of(value.x, value.y, value.z, value.w);
+      uint largest_bits = 0;
+      EACH(s, KEY_SLICES)
+        largest_bits = max(largest_bits, magnitude_of(vec4(v[s][0][d], v[s][1][d], v[s][2][d], v[s][3][d])));
+      const int exponent = exponent_of(largest_of(largest_bits, 1, 4));
+      EACH(s, KEY_SLICES) EACH(i, 4) v[s][i][d] *= power_of_two(exponent);
+      const float own = power_of_two(-exponent);
+      EACH(c, 2) back[d][c] = from_lane(own, (2 * t_of() + c) * 4);
     }
-    EACH(b, BANDS) EACH(p, PARTS) {
-      FragmentA weights;
-      const uvec4 words = weight_area[((s * BANDS + b) * PARTS + p) * LANES + this_lane()];
-      SET_A(weights, words);
-      EACH(d, DIMS) EACH(r, PARTS) MULTIPLY_ADD(weights, values[d].part[r], c[b][d][p + r]);
-    }
-    if (s % 2 == 1)
-      EACH(b, BANDS) EACH(d, DIMS) {
-        EACH(i, 4) found_values[b][d][i] += float(c[b][d][0][i]);
-        CLEAR(c[b][d][0]);
-      }
-  }
-  if (PARTS > 1)
-    EACH(b, BANDS) EACH(d, DIMS) EACH(i, 4) {
-      const float more = fma(float(c[b][d][MOST_ORDERS - 1][i]), 1.0 / 2048, float(c[b][d][1][i]));
-      found_values[b][d][i] = fma(more, 1.0 / 2048, found_values[b][d][i]);
-    }
+  EACH(s, KEY_SLICES) EACH(d, DIMS) values[s][d] = column_of(vec4(v[s][0][d], v[s][1][d], v[s][2][d], v[s][3][d]));
+  return plain;
 }
 
-void mix_values() {
-  int exponents[DIMS];
-  float values[BANDS][DIMS][4];
-  EACH(b, BANDS) EACH(d, DIMS) EACH(i, 4) values[b][d][i] = 0.0;
-  EACH(d, DIMS) exponents[d] = value_exponent(d);
-  multiply_values(exponents, values);
-  EACH(d, DIMS) EACH(c, 2) {
-    const float own = power_of_two(-exponents[d]), back = from_lane(own, (2 * t_of() + c) * 4) / WEIGHT_SCALE;
-    EACH(b, BANDS) EACH(r, 2) mixed[b][d][2 * r + c] = fma(values[b][d][2 * r + c], back, mixed[b][d][2 * r + c]);
+// Weights of the bands of a turn, for all subgroups.
+void store_weights(uint turn, float weights[BANDS][4]) {
+  EACH(i, WEIGHT_BANDS) EACH(r, 2) {
+    const uint b = turn * WEIGHT_BANDS + i;
+    uint words[MOST_PARTS];
+    split_pair(weights[b][2 * r] * WEIGHT_SCALE, weights[b][2 * r + 1] * WEIGHT_SCALE, words);
+    EACH(p, PARTS) {
+      const uint at = ((this_subgroup() / 2 * WEIGHT_BANDS + i) * PARTS + p) * LANES + this_lane();
+      weight_area[at][2 * r + this_subgroup() % 2] = words[p];
+    }
+  }
+}
+
+// Of one band: the i-th of a turn.
+void multiply_values(uint i, inout float found_values[DIMS][4]) {
+  Products c[DIMS][MOST_ORDERS];
+  EACH(d, DIMS) EACH(o, ORDERS) CLEAR(c[d][o]);
+  EACH(s, KEY_SLICES) EACH(p, PARTS) { // 32 keys in all
+    FragmentA weights;
+    const uvec4 words = weight_area[((value_slice(s) * WEIGHT_BANDS + i) * PARTS + p) * LANES + this_lane()];
+    SET_A(weights, words);
+    EACH(d, DIMS) EACH(r, PARTS - p) {
+      FragmentB column;
+      const uvec2 column_words = values[s][d].part[r];
+      SET_B(column, column_words);
+      MULTIPLY_ADD(weights, column, c[d][p + r]);
+    }
+  }
+  EACH(d, DIMS) EACH(n, 4) {
+    found_values[d][n] = float(c[d][0][n]);
+    if (PARTS > 1) found_values[d][n] = fma(float(c[d][MOST_ORDERS - 1][n]), 1.0 / 2048, found_values[d][n]);
+  }
+}
+
+void mix_values(float weights[BANDS][4]) {
+  float back[DIMS][2];
+  const bool plain = pack_values(back);
+  EACH(turn, WEIGHT_TURNS) {
+    if (turn > 0) barrier();
+    store_weights(turn, weights);
+    barrier();
+    EACH(i, WEIGHT_BANDS) {
+      const uint b = turn * WEIGHT_BANDS + i;
+      float found_values[DIMS][4];
+      multiply_values(i, found_values);
+      if (!plain)
+        EACH(d, DIMS) EACH(n, 4) found_values[d][n] *= back[d][n % 2];
+      EACH(d, DIMS) EACH(n, 4) mixed[b][d][n] = fma(found_values[d][n], 1.0 / WEIGHT_SCALE, mixed[b][d][n]);
+    }
   }
 }
 
@@ -406,8 +454,27 @@ void write_empty() {
   if (thread < QUERIES && places[thread] != NEVER) sums[places[thread]] = vec2(uintBitsToFloat(LOWEST), 0.0);
 }
 
+// What the second half of the keys gives goes to the subgroups of the first one, a band at a time, where the queries were.
+void add_halves() {
+  const uint at = (this_subgroup() % ROW_GROUPS * DIMS) * LANES + this_lane();
+  EACH(b, BANDS) {
+    barrier();
+    if (this_subgroup() >= ROW_GROUPS)
+      EACH(d, DIMS)
+        q_area[at + d * LANES] = floatBitsToUint(vec4(mixed[b][d][0], mixed[b][d][1], mixed[b][d][2], mixed[b][d][3]));
+    barrier();
+    if (this_subgroup() < ROW_GROUPS)
+      EACH(d, DIMS) {
+        const vec4 more = uintBitsToFloat(q_area[at + d * LANES]);
+        EACH(i, 4) mixed[b][d][i] += more[i];
+      }
+  }
+}
+
 // Column j of the d-th fragment of values is dimension 4 j + d of the subgroup's 32.
 void write_values() {
+  add_halves();
+  if (this_subgroup() >= ROW_GROUPS) return;
   EACH(b, BANDS) EACH(r, 2) {
     const uint place = places[tile_query(b, r)];
     EACH(i, 2) {
@@ -424,19 +491,20 @@ void write_sums() {
     precise float sum = total[b][r];
     sum += from_lane(sum, this_lane() ^ 1);
     sum += from_lane(sum, this_lane() ^ 2);
-    if (t_of() == 0) found[this_subgroup() * QUERIES + tile_query(b, r)] = sum;
+    if (t_of() == 0) put_found(tile_query(b, r), sum);
   }
   barrier();
+  if (this_subgroup() > 0 || t_of() > 0) return;
   EACH(b, BANDS) EACH(r, 2) {
     const uint query = tile_query(b, r), place = places[query];
-    precise float sum = 0.0;
-    EACH(s, SUBGROUPS) sum += found[s * QUERIES + query];
-    if (this_subgroup() == 0 && t_of() == 0 && place != NEVER) sums[place] = vec2(largest[b][r], sum);
+    precise const vec4 all = found[query * 2] + found[query * 2 + 1];
+    precise const float sum = (all.x + all.y) + (all.z + all.w);
+    if (place != NEVER) sums[place] = vec2(largest[b][r], sum);
   }
 }
 
 void take_step(bool first) {
-  float scores[BANDS][COLUMNS][4];
+  float scores[BANDS][4];
   load_keys();
   if (first) {
     store_queries();
@@ -444,11 +512,10 @@ void take_step(bool first) {
   }
   score_keys(scores);
   weigh_keys(scores);
-  mix_values();
+  mix_values(scores);
 }
 
 void main() {
-  rep = push.heads / push.kv_heads;
   find_part();
   find_steps();
   if (step_first >= part.limit) {
@@ -466,6 +533,6 @@ void main() {
     take_step(first);
     first = false;
   }
-  write_values();
   write_sums();
+  write_values();
 }

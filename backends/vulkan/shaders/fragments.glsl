@@ -18,14 +18,16 @@ vec2 apply_field(uint has_field, vec2 value, vec2 field) {
 }
 
 #ifdef ROW_GLSL
-/* Pieces of a row that its workgroup keeps whole: TURNS < KEPT. */
+/* Pieces of a row that its workgroup keeps whole: TURNS < KEPT. The code of one is there once, and takes them by turns:
+ * few workgroups run it, and wait for every line of it that the device reads. */
 void prepare_row(uint form, uint place, uint row, vec2 values[KEPT]) {
   [[unroll]] for (uint k = 0; k < KEPT; k++)
     if (k < TURNS) note_largest(k, values[k]);
   barrier();
-  [[unroll]] for (uint k = 0; k < KEPT; k++)
-    if (k < TURNS)
-      write_pair(form, k, place, row, k * THREADS + gl_LocalInvocationIndex, groups_of(push.width), values[k]);
+  [[dont_unroll]] for (uint k = 0; k < TURNS; k++) {
+    write_pair(form, k, place, row, k * THREADS + gl_LocalInvocationIndex, groups_of(push.width), values[0]);
+    [[unroll]] for (uint next = 1; next < KEPT; next++) values[next - 1] = values[next];
+  }
 }
 #endif
 #endif

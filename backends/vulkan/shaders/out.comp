@@ -128,10 +128,10 @@ void main() {
   }
 #ifdef FRAGMENTS
   if (row < push.row_first) return;
-  prepare_row(0, place, row - push.row_first, field);
-  if (FORMS == 2) {
-    barrier();
-    prepare_row(1, place, row - push.row_first, other_field);
+  [[dont_unroll]] for (uint form = 0; form < FORMS; form++) {
+    if (form > 0) barrier();
+    prepare_row(form, place, row - push.row_first, field);
+    if (FORMS == 2) field = other_field;
   }
 #endif
   for (uint piece = KEPT * THREADS + thread; WIDER && piece < pieces; piece += THREADS)

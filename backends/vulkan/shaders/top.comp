@@ -20,19 +20,21 @@ layout(set = 0, binding = 1, std430) coherent buffer Entries { uvec2 entries[]; 
 layout(set = 0, binding = 2, std430) writeonly buffer Best { uvec2 best[]; };
 
 const uint THREADS = gl_WorkGroupSize.x; /* a multiple of GROUPS, 128 or more */
-const uint TURNS = 16;                   /* elements of a thread */
-const uint ROOM = THREADS * TURNS;
+const uint TURNS = 16;                   /* logits of a thread */
 const uint GROUPS = 32;              /* of threads, whose largest keys give the first bound */
 const uint GROUP = THREADS / GROUPS; /* neighbours; a power of two */
 const uint MOST = 512;               /* elements that are ranked, twice the largest `top` */
+const uint ENTRY_TURNS = MOST > THREADS ? MOST / THREADS : 1; /* entries of a thread, 4 at most */
+const uint ROOM = THREADS * ENTRY_TURNS;
 const uint ABSENT = NEVER;           /* bits of no number: a NaN, as which no logit comes here */
 const uint FIRST_COUNTER = 2u;       /* of rows, in flags */
 
-/* Elements of this thread: logits in quads, their tokens following from the first, or entries. */
-uint bits[TURNS], tokens[TURNS];
+/* Elements of this thread: logits in quads, their tokens following from the first, or entries. The code that finds the
+ * best of them is there once and short: a device reads it anew in each block. */
+uint bits[TURNS], keys[TURNS], tokens[4];
 uint first_token;
-uint turns;   /* that hold elements of any thread */
-uint largest; /* of their keys */
+bool of_logits;
+uint largest; /* of the keys */
 
 shared uint maxima[THREADS], group_keys[GROUPS];
 shared uint first_bound, largest_key;
@@ -65,34 +67,36 @@ void load_logits() {
       const uint token = 4 * (first + at) + i - row; /* of the row before: wraps */
       const bool inside = at < quads && token < push.width, odd = is_nan_bits(loaded[turn][i]);
       nan = nan || inside && odd;
-      bits[4 * turn + i] = !inside ? ABSENT : odd ? LOWEST_BITS : loaded[turn][i];
+      bits[4 * turn + i] = odd ? LOWEST_BITS : loaded[turn][i];
+      keys[4 * turn + i] = inside ? key_of(bits[4 * turn + i]) : 0u;
     }
   }
   if (nan) atomicOr(flags[0], 1u);
   first_token = 4 * (first + thread) - row;
-  turns = TURNS;
+  of_logits = true;
 }
 
 /* A thread takes neighbours, so that a group of threads has all entries of few chunks. */
 void load_entries(uint first, uint count) {
-  turns = (count + THREADS - 1) / THREADS;
-  [[unroll]] for (uint turn = 0; turn < TURNS; turn++) {
-    const uint at = gl_LocalInvocationID.x * turns + turn;
-    const uvec2 entry = turn < turns && at < count ? entries[first + at] : uvec2(ABSENT, NEVER);
+  of_logits = false;
+  [[unroll]] for (uint turn = 0; turn < TURNS; turn++) keys[turn] = 0u;
+  [[unroll]] for (uint turn = 0; turn < ENTRY_TURNS; turn++) {
+    const uint at = gl_LocalInvocationID.x * ENTRY_TURNS + turn;
+    const uvec2 entry = entries[first + min(at, count - 1u)];
     bits[turn] = entry.x;
     tokens[turn] = entry.y;
+    keys[turn] = at < count ? key_of(entry.x) : 0u;
   }
 }
 
-uvec2 element_at(bool logits_loaded, uint turn) {
+uint token_at(uint turn) {
   const uint of_quad = first_token + turn / 4 * 4 * THREADS + turn % 4;
-  return uvec2(key_of(bits[turn]), logits_loaded ? of_quad : tokens[turn]);
+  return of_logits || turn >= ENTRY_TURNS ? of_quad : tokens[min(turn, 3u)];
 }
 
 void find_largest() {
-  largest = 0u;
-  [[unroll]] for (uint turn = 0; turn < TURNS; turn++)
-    if (turn < turns) largest = max(largest, key_of(bits[turn]));
+  largest = keys[0];
+  [[unroll]] for (uint turn = 1; turn < TURNS; turn++) largest = max(largest, keys[turn]);
 }
 
 /* The largest key, and one that `top` groups and so as many elements reach, or the lowest where it is not known. */
@@ -122,19 +126,23 @@ void find_bounds() {
 
 /* Keeps the elements that reach the bound: of larger keys, or of the same and a lower token. Those that find no room
  * are counted alone. */
-void collect(bool logits_loaded, uvec2 bound, uint round) {
+void collect(uvec2 bound, uint round) {
+  uint reach = 0u;
   if (largest < bound.x) return;
-  uint count = 0u;
   [[unroll]] for (uint turn = 0; turn < TURNS; turn++)
-    if (turn < turns && better(element_at(logits_loaded, turn), bound)) count++;
-  if (count == 0u) return;
-  uint place = atomicAdd(totals[round % 3u], count);
-  [[unroll]] for (uint turn = 0; turn < TURNS; turn++) {
-    const uvec2 element = element_at(logits_loaded, turn);
-    if (turn >= turns || place >= MOST || !better(element, bound)) continue;
-    found[place] = element;
-    found_bits[place] = bits[turn];
-    place++;
+    if (better(uvec2(keys[turn], token_at(turn)), bound)) reach |= 1u << turn;
+  while (reach != 0u) {
+    const uint own = uint(findLSB(reach)), place = atomicAdd(totals[round % 3u], 1u);
+    uint own_bits = bits[0], token = token_at(0);
+    reach &= reach - 1u;
+    [[unroll]] for (uint turn = 1; turn < TURNS; turn++) {
+      own_bits = own == turn ? bits[turn] : own_bits;
+      token = own == turn ? token_at(turn) : token;
+    }
+    if (place < MOST) {
+      found[place] = uvec2(key_of(own_bits), token);
+      found_bits[place] = own_bits;
+    }
   }
 }
 
@@ -145,13 +153,13 @@ uvec2 between(uvec2 many, uvec2 few) {
 }
 
 /* The elements among which the best ones are, in any order; how many there are. */
-uint find_few(bool logits_loaded) {
+uint find_few() {
   const uint enough = clamp(2u * push.top, 128u, MOST);
   find_largest();
   find_bounds();
   uvec2 bound = uvec2(first_bound, NEVER), many = bound, few = uvec2(largest_key, 0u);
   for (uint round = 0;; round++) {
-    collect(logits_loaded, bound, round);
+    collect(bound, round);
     if (gl_LocalInvocationID.x == 0u) totals[(round + 1u) % 3u] = 0u;
     barrier();
     const uint count = totals[round % 3u];
@@ -172,8 +180,8 @@ void give(uint to, bool done, uvec2 entry) {
 }
 
 /* Puts the best elements in their order from `to` on, and then what is none. */
-void find_best(bool logits_loaded, uint to, bool done) {
-  const uint count = find_few(logits_loaded);
+void find_best(uint to, bool done) {
+  const uint count = find_few();
   for (uint i = gl_LocalInvocationID.x; i < count; i += THREADS) {
     uint rank = 0u;
     for (uint other = 0; other < count; other++) rank += uint(better(found[other], found[i]));
@@ -183,26 +191,30 @@ void find_best(bool logits_loaded, uint to, bool done) {
     give(to + i, done, uvec2(LOWEST_BITS, NEVER));
 }
 
-/* The best of `count` entries. Where they are more than there is room for, the best of each roomful take the place of
- * entries that have been read, until they are not. */
-void merge(uint first, uint count, uint to) {
-  for (bool done = false; !done;) {
-    const uint batches = (count + ROOM - 1u) / ROOM;
-    done = batches == 1u;
-    for (uint batch = 0; batch < batches; batch++) {
-      load_entries(first + batch * ROOM, min(count - batch * ROOM, ROOM));
-      find_best(false, done ? to : first + batch * push.top, done);
+uint batches_of(uint count) { return (count + ROOM - 1u) / ROOM; }
+
+/* The best of this workgroup's logits, and in the last workgroup those of all entries. Where these are more than there is
+ * room for, the best of each roomful take the place of entries that have been read, until they are not. */
+void main() {
+  const uint row = gl_WorkGroupID.y, first = row * push.chunks * push.top;
+  uint count = push.chunks * push.top, batch = 0u, to = first + gl_WorkGroupID.x * push.top;
+  bool done = false;
+  load_logits();
+  [[dont_unroll]] for (;;) {
+    find_best(to, done);
+    if (done) return;
+    if (of_logits) {
+      if (!comes_last(FIRST_COUNTER + row, push.chunks)) return;
+    } else {
       memoryBarrierBuffer();
       barrier();
+      if (++batch == batches_of(count)) {
+        count = batches_of(count) * push.top;
+        batch = 0u;
+      }
     }
-    count = batches * push.top;
+    done = batches_of(count) == 1u;
+    to = done ? row * push.top : first + batch * push.top;
+    load_entries(first + batch * ROOM, min(count - batch * ROOM, ROOM));
   }
-}
-
-void main() {
-  const uint row = gl_WorkGroupID.y, entries_row = row * push.chunks * push.top;
-  load_logits();
-  find_best(true, entries_row + gl_WorkGroupID.x * push.top, false);
-  if (!comes_last(FIRST_COUNTER + row, push.chunks)) return;
-  merge(entries_row, push.chunks * push.top, row * push.top);
 }

@@ -51,6 +51,13 @@ uint this_lane() { return gl_SubgroupInvocationID; }
 
 float from_lane(float value, uint lane) { return subgroupShuffle(value, lane); }
 
+// Two numbers as f16, rounded as the device does.
+uint pack_pair(vec2 x) { return packFloat2x16(f16vec2(x)); }
+
+#ifdef VOTES
+bool all_agree(bool own) { return subgroupAll(own); }
+#endif
+
 // What the subgroup wrote to shared memory is seen by the subgroup.
 void meet_subgroup() {
   subgroupMemoryBarrierShared();
@@ -85,6 +92,18 @@ float from_lane(float value, uint lane) {
 }
 
 void meet_subgroup() { barrier(); }
+
+uint pack_pair(vec2 x) { return packHalf2x16(x); }
+
+// Of the whole workgroup: what only some subgroups do must not meet a barrier.
+bool all_agree(bool own) {
+  bool all = true;
+  barrier();
+  all_values[gl_LocalInvocationIndex] = own ? 1.0 : 0.0;
+  barrier();
+  for (uint i = 0; i < SUBGROUPS * LANES; i++) all = all && all_values[i] == 1.0;
+  return all;
+}
 
 uint scale_add(uint pair, float factor, float number) { return packHalf2x16(unpackHalf2x16(pair) * factor + number); }
 

@@ -13,6 +13,7 @@ static const VulkanTraits device_traits = {.name = "a device",
                                            .timestamp_bits = 64,
                                            .integer_dot = true,
                                            .addresses = true,
+                                           .mapped_local = true,
                                            .memory_bytes = UINT64_C(1) << 33};
 
 static void test_parse(void **state) {
@@ -60,11 +61,11 @@ static void test_lowers(void **state) {
   VulkanTraits t = device_traits;
   DflashError error = {0};
   assert_true(vulkan_assumed_parse(
-      "binding:1,allocation:2,shared:3,threads:4,groups:5,stamps:6,dot:0,addresses:0,memory:8", &a));
+      "binding:1,allocation:2,shared:3,threads:4,groups:5,stamps:6,dot:0,addresses:0,mapped:0,memory:8", &a));
   test_ok(vulkan_assume(&a, &t, &error), &error);
   assert_true(t.max_binding == 1 && t.max_allocation == 2 && t.shared_bytes == 3 && t.max_threads == 4);
   assert_true(t.max_groups[0] == 5 && t.max_groups[1] == 100 && t.timestamp_bits == 6 && !t.integer_dot);
-  assert_true(!t.addresses && t.memory_bytes == 8);
+  assert_true(!t.addresses && !t.mapped_local && t.memory_bytes == 8);
   assert_string_equal(t.name, "a device as assumed");
   VkPhysicalDeviceMemoryProperties memory = {.memoryHeapCount = 2, .memoryHeaps = {{.size = 5}, {.size = 9}}};
   vulkan_assume_heaps(&a, &memory);

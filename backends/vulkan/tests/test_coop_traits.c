@@ -11,7 +11,7 @@
 
 /* The answers. */
 static struct {
-  VkBool32 matrix, model, f16, shuffles;
+  VkBool32 matrix, model, f16, shuffles, votes;
   uint32_t smallest, largest;
   const VkCooperativeMatrixPropertiesKHR *shapes;
   uint32_t shape_count;
@@ -43,8 +43,9 @@ static VKAPI_ATTR void VKAPI_CALL get_properties(VkPhysicalDevice physical, VkPh
   sizes->maxSubgroupSize = device.largest;
   VkPhysicalDeviceSubgroupProperties *subgroup = sizes->pNext;
   assert_int_equal(subgroup->sType, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES);
-  subgroup->supportedOperations =
-      VK_SUBGROUP_FEATURE_BASIC_BIT | (device.shuffles ? VK_SUBGROUP_FEATURE_SHUFFLE_BIT : 0);
+  subgroup->supportedOperations = VK_SUBGROUP_FEATURE_BASIC_BIT |
+                                  (device.shuffles ? VK_SUBGROUP_FEATURE_SHUFFLE_BIT : 0) |
+                                  (device.votes ? VK_SUBGROUP_FEATURE_VOTE_BIT : 0);
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL get_shapes(VkPhysicalDevice physical, uint32_t *count,
@@ -84,7 +85,7 @@ static VkCooperativeMatrixPropertiesKHR shape(uint32_t m, uint32_t n, uint32_t k
 }
 
 static void offer(const VkCooperativeMatrixPropertiesKHR *shapes, uint32_t count) {
-  device.matrix = device.model = device.f16 = device.shuffles = VK_TRUE;
+  device.matrix = device.model = device.f16 = device.shuffles = device.votes = VK_TRUE;
   device.smallest = device.largest = 32;
   device.shapes = shapes;
   device.shape_count = count;
@@ -140,6 +141,9 @@ static void test_what_the_kernels_need_besides(void **state) {
   check(0);
   offer(one, 1);
   device.shuffles = VK_FALSE;
+  check(0);
+  offer(one, 1);
+  device.votes = VK_FALSE;
   check(0);
 }
 

@@ -161,12 +161,14 @@ enum {
   LAZY = VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT
 };
 
-static void check_types(const int *flags, uint32_t count, uint32_t allowed, int on_device, int upload, int readback) {
+static void check_types(const int *flags, uint32_t count, uint32_t allowed, int on_device, int upload, int readback,
+                        int input) {
   VkPhysicalDeviceMemoryProperties memory = {.memoryTypeCount = count};
   for (uint32_t i = 0; i < count; i++) memory.memoryTypes[i].propertyFlags = (VkMemoryPropertyFlags)flags[i];
   assert_int_equal(vulkan_memory_type(&memory, allowed, VULKAN_ON_DEVICE), on_device);
   assert_int_equal(vulkan_memory_type(&memory, allowed, VULKAN_UPLOAD), upload);
   assert_int_equal(vulkan_memory_type(&memory, allowed, VULKAN_READBACK), readback);
+  assert_int_equal(vulkan_memory_type(&memory, allowed, VULKAN_INPUT), input);
 }
 
 /* Offsets count from the buffer's address, which is aligned as far as kernels read at once. */
@@ -194,12 +196,13 @@ static void test_memory_types(void **state) {
   static const int shared[] = {LOCAL | VISIBLE | COHERENT | CACHED};
   static const int phone[] = {LOCAL | VISIBLE | COHERENT, LOCAL | VISIBLE | CACHED};
   static const int blind[] = {LOCAL};
-  check_types(discrete, 6, 0x3f, 2, 4, 5);
-  check_types(discrete, 6, 0x1b, 1, 4, 4); /* not all are allowed */
-  check_types(shared, 1, 1, 0, 0, 0);
-  check_types(phone, 2, 3, 0, 0, 1);
-  check_types(blind, 1, 1, 0, -1, -1);
-  check_types(shared, 1, 0, -1, -1, -1);
+  check_types(discrete, 6, 0x3f, 2, 4, 5, 1);
+  check_types(discrete, 6, 0x1b, 1, 4, 4, 1); /* not all are allowed */
+  check_types(discrete, 6, 0x3d, 2, 4, 5, 4);
+  check_types(shared, 1, 1, 0, 0, 0, 0);
+  check_types(phone, 2, 3, 0, 0, 1, 0);
+  check_types(blind, 1, 1, 0, -1, -1, -1);
+  check_types(shared, 1, 0, -1, -1, -1, -1);
 }
 
 static void check_apart(VulkanRange a, VulkanRange b) {

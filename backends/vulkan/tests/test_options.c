@@ -15,7 +15,7 @@ static void test_defaults(void **state) {
   VulkanOptions o;
   assert_int_equal(vulkan_options_read(&(DflashModelDesc){0}, &o, NULL), DFLASH_OK);
   assert_false(o.units_required || o.validation || o.dot_required || o.keep_all || o.statistics);
-  assert_true(o.dot && o.units && o.join);
+  assert_true(o.dot && o.units && o.join && o.attention);
   assert_true(o.splits == 0 && o.skip_barrier == 0 && o.fault.at == 0);
 }
 
@@ -32,6 +32,8 @@ static void test_values(void **state) {
   assert_true(read("matrix", "auto", &o, NULL) == DFLASH_OK && o.units && !o.units_required);
   assert_true(read("join", "off", &o, NULL) == DFLASH_OK && !o.join);
   assert_true(read("join", "auto", &o, NULL) == DFLASH_OK && o.join);
+  assert_true(read("attention", "plain", &o, NULL) == DFLASH_OK && !o.attention);
+  assert_true(read("attention", "auto", &o, NULL) == DFLASH_OK && o.attention);
   assert_true(read("keep", "all", &o, NULL) == DFLASH_OK && o.keep_all);
   assert_true(read("keep", "window", &o, NULL) == DFLASH_OK && !o.keep_all);
   assert_true(read("splits", "7", &o, NULL) == DFLASH_OK && o.splits == 7);
@@ -59,14 +61,23 @@ static void test_faults(void **state) {
 
 static void test_refused(void **state) {
   (void)state;
-  static const char *const cases[][2] = {{"validation", "yes"}, {"dot", ""},
-                                         {"keep", "none"},      {"matrix", "on"},
-                                         {"splits", "64"},      {"splits", "-1"},
-                                         {"splits", "1x"},      {"join", "on"},
-                                         {"statistics", "all"}, {"skip-barrier", "-2"},
-                                         {"fail", ":lost"},     {"fail", "3:"},
-                                         {"fail", "3:gone"},    {"fail", "x"},
-                                         {"fail", "-1"},        {"fail", "11111111111111111111111111111111111111"}};
+  static const char *const cases[][2] = {{"validation", "yes"},
+                                         {"dot", ""},
+                                         {"keep", "none"},
+                                         {"matrix", "on"},
+                                         {"splits", "64"},
+                                         {"splits", "-1"},
+                                         {"splits", "1x"},
+                                         {"join", "on"},
+                                         {"attention", "on"},
+                                         {"statistics", "all"},
+                                         {"skip-barrier", "-2"},
+                                         {"fail", ":lost"},
+                                         {"fail", "3:"},
+                                         {"fail", "3:gone"},
+                                         {"fail", "x"},
+                                         {"fail", "-1"},
+                                         {"fail", "11111111111111111111111111111111111111"}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     VulkanOptions o;
     DflashError error = {0};

@@ -170,13 +170,14 @@ static void test_attend(void **state) {
 /* Where attention runs on matrix units, there is room for it. */
 static void test_attend_units(void **state) {
   (void)state;
-  static const int64_t WIDTHS[] = {32, 64, 128};
-  DflashModel model = {.profile = DFLASH_PROFILE_F16, .units_fit = true, .options = {.units = true}};
+  static const int64_t WIDTHS[] = {32, 64, 128, 32, 64, 128};
+  DflashModel model = {.units_fit = true, .options = {.units = true, .attention = true}};
   model.geometry.heads = model.geometry.kv_heads = 1;
   model.device.traits = (VulkanTraits){.coop_f16 = 8, .max_threads = 256};
   uint32_t constants[VULKAN_MAX_CONSTANTS], count;
   for (size_t i = 0; i < sizeof WIDTHS / sizeof *WIDTHS; i++) {
     model.geometry.head_dim = WIDTHS[i];
+    model.profile = i < 3 ? DFLASH_PROFILE_F16 : DFLASH_PROFILE_EXACT;
     model.device.traits.shared_bytes = 1024;
     while (!vulkan_attend_on_units(&model)) model.device.traits.shared_bytes++;
     assert_int_equal(vulkan_attend_kernel(&model, 8, constants, &count), VULKAN_KERNEL_ATTEND_UNITS);

@@ -107,19 +107,23 @@ plant(kv-head ATTEND "attend" attend.comp
 plant(window-row ATTEND "attend" attend.comp [[: visible[1 + row];]] [[: visible[1];]])
 plant(rescale ATTEND "attend" attend.comp [[none ? 1.0 : exp_f32(largest - now);]] [[1.0;]])
 plant(units-window ATTEND_UNITS "attend_units EMULATED" attend_units.comp
-  [[key >= begins[query] && key < part.limit;]] [[key >= begins[0] && key < part.limit;]])
+  [[begin = begins[tile_query(b, r)],]] [[begin = begins[0],]])
 plant(units-rescale ATTEND_UNITS "attend_units EMULATED" attend_units.comp
   [[none ? 1.0 : weight_of(largest[b][r] - now[b][r]);]] [[1.0;]])
+plant(units-second ATTEND_UNITS "attend_units EMULATED" attend_units.comp
+  [[pack_pair(left * 2048.0)]] [[pack_pair(left * 0.0)]])
+plant(units-halves ATTEND_UNITS "attend_units EMULATED" attend_units.comp
+  [[EACH(i, 4) mixed[b][d][i] += more[i];]] [[EACH(i, 2) mixed[b][d][i] += more[i];]])
 plant(empty-part MIX "mix" mix.comp
   [[[thread % 4] = weight * own.y;]] [[[thread % 4] = own.y == 0.0 ? 1.0 : weight * own.y;]])
 plant(part-lost MIX "mix" mix.comp [[if (group + i * GROUPS <= last) sum]] [[if (group + i * GROUPS < last) sum]])
 
 # ---- tokens
 plant(equal-lost TOP "top" top.comp
-[[    bits[turn] = entry.x;]]
-[[    bits[turn] = entry.x;
+[[    keys[turn] = at < count ? key_of(entry.x) : 0u;]]
+[[    keys[turn] = at < count ? key_of(entry.x) : 0u;
     for (uint i = 0; i < push.top; i++)
-      if (entry.y >= push.chunk && entry.x == entries[first + i].x) bits[turn] = ABSENT;]])
+      if (entry.y >= push.chunk && entry.x == entries[first + i].x) keys[turn] = 0u;]])
 plant(ties-higher TOP "top" top.comp [[better(found[other], found[i])]]
   [[found[other].x == found[i].x ? found[other].y > found[i].y : better(found[other], found[i])]])
 plant(last-row TOP "top" top.comp [[comes_last(FIRST_COUNTER + row,]] [[comes_last(FIRST_COUNTER,]])

@@ -69,6 +69,8 @@ static const Row rows[] = {
     {"rescale", "context-300.h5", "exact", "attn.mix", 0, "splits=1", NULL},
     {"units-window", "heads-32.h5", "f16", "attn.mix", 0, ON_UNITS " --option splits=1", NULL},
     {"units-rescale", "heads-32.h5", "f16", "attn.mix", 0, ON_UNITS " --option splits=1", NULL},
+    {"units-second", "heads-32.h5", "exact", "attn.mix", 0, ON_UNITS, NULL},
+    {"units-halves", "heads-32.h5", "exact", "attn.mix", 0, ON_UNITS, NULL},
     {"empty-part", EMPTY, "exact", "attn.mix", 0, NULL, NULL},
     {"part-lost", TINY, "exact", "attn.mix", 0, NULL, NULL},
     /* tokens */
@@ -87,7 +89,7 @@ static const Row rows[] = {
     {"late-row", "context-300.h5", "exact", "rewind", NO_LAYER, NULL, NULL},
 };
 
-enum { ROWS = sizeof rows / sizeof rows[0], SHADER_PLANTS = 57, HOST_PLANTS = 3 };
+enum { ROWS = sizeof rows / sizeof rows[0], SHADER_PLANTS = 59, HOST_PLANTS = 3 };
 
 static Program verify(const Row *row, const char *plant, const char *option) {
   return program("verify %s -q --backend vulkan-planted --profile %s --option validation=on --option plant=%s%s%s "
