@@ -57,7 +57,7 @@ typedef struct CudaTaps {
 
 /* settle.c: projects them, in pieces; *ns (may be NULL) grows by the device's time. */
 DflashStatus cuda_change_settle(CudaChange *change, const CudaTaps *taps, uint64_t *ns, DflashError *error);
-/* The memory of a piece, where it is not there yet. */
+/* settle_open.c: the memory of a piece, where it is not there yet. */
 DflashStatus cuda_settle_open(DflashSequence *s, DflashError *error);
 /* Memory for the values of context.*, of every layer or of one. */
 DflashStatus cuda_push_values_open(DflashModel *model, int64_t rows, bool every_layer, CudaPushValues *values,
