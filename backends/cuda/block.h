@@ -18,7 +18,7 @@
 typedef struct CudaBlock {
   CudaAddress inputs;  /* CudaInputs */
   CudaAddress visible; /* CudaVisible of every layer */
-  CudaAddress h;       /* [rows][hidden]; the fast path reads eight rows, the last ones may be zeros */
+  CudaAddress h;       /* [rows][hidden]; the fast path reads 8 or 16 rows, the last ones may be zeros */
   CudaAddress table;   /* rotation of the block's rows [rows][head_dim / 2][2]: cosine, sine */
 
   bool capture;                             /* every layer's stages have memory of their own */
@@ -29,8 +29,8 @@ typedef struct CudaBlock {
   int32_t parts;           /* of the keys: of the context all but the last, which is the block */
   CudaAddress sums, mixes; /* [parts][rows * heads][2], [parts][rows * heads][head_dim] */
 
-  /* fast path: q, k, v [8][rows of all]; attention [kv_heads][splits + 1][..]; parts of mlp.down [4][8][hidden]; sums
-   * of squares */
+  /* fast path: q, k, v [halves][rows][rows of all]; attention [kv_heads][splits + 1][..]; parts of mlp.down
+   * [4][rows][hidden]; sums of squares */
   CudaAddress fast_qkv, fast_kernel, fast_parts, fast_down, fast_sums;
 
   /* activations as profiles i8 and f16 take them; [rows] of the widest product */

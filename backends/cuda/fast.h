@@ -1,4 +1,5 @@
-/* The fast path: a block of up to FAST_ROWS rows as one kernel, where model and device fit. */
+/* The fast path: a block of up to FAST_ROWS rows, in profile f16 FAST_TALL_ROWS, as one kernel, where model and device
+ * fit. */
 #ifndef DFLASH_CUDA_FAST_H
 #define DFLASH_CUDA_FAST_H
 
@@ -9,6 +10,7 @@ struct CudaOptions;
 
 typedef struct CudaFast {
   CUfunction kernel;                  /* NULL: the model takes the plain path */
+  CUfunction tall;                    /* for blocks of more than FAST_ROWS rows; NULL: they take it */
   CUfunction multiply;                /* its products alone, to be measured; NULL: not here */
   CudaBuffer memory;                  /* the weights once more, as the kernel reads them */
   CudaAddress stream, first, vectors; /* parts of it, see FastBlock */
@@ -34,6 +36,8 @@ DflashStatus cuda_fast_open(DflashModel *model, const DflashModelDesc *desc, Dfl
 /* fast_run.c */
 struct CudaRun;
 bool cuda_fast_takes(const DflashModel *model, int64_t rows); /* blocks of so many rows */
+/* Rows of a kernel's values for a block of so many. */
+int cuda_fast_kernel_rows(int64_t rows);
 /* Rows of h that the device reads: the last ones may be zeros. */
 int64_t cuda_fast_input_rows(const DflashModel *model, int64_t rows);
 void cuda_fast_run(struct CudaRun *run);

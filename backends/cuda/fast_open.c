@@ -118,13 +118,32 @@ static bool clusters_fit(DflashModel *m, CUfunction function) {
   return false;
 }
 
+/* What a profile's kernels are called; tall: where there is none, longer blocks take the plain path. */
+typedef struct Names {
+  const char *block, *multiply, *tall, *tall_multiply;
+} Names;
+static const Names exact = {"dflash_block", "dflash_fast_multiply", NULL, NULL};
+static const Names f16 = {"dflash_block_f16", "dflash_fast_multiply_f16", "dflash_block_f16_tall",
+                          "dflash_fast_multiply_f16_tall"};
+
+/* A model of short blocks has no use for the tall kernel. */
+static DflashStatus find_tall(DflashModel *m, const Names *names, DflashError *error) {
+  CUfunction kernel = NULL, multiply = NULL;
+  DflashStatus status = DFLASH_OK;
+  if (!names->tall || m->geometry.block <= FAST_ROWS) return DFLASH_OK;
+  status = cuda_device_function(&m->device, names->tall, &kernel, error);
+  if (!status) status = cuda_device_function(&m->device, names->tall_multiply, &multiply, error);
+  if (status || !kernel || !clusters_fit(m, kernel)) return status;
+  m->fast.tall = kernel;
+  m->fast.multiply = multiply;
+  return DFLASH_OK;
+}
+
 static DflashStatus find(DflashModel *m, CUfunction *kernel, CUfunction *packer, DflashError *error) {
-  const bool f16 = m->profile == DFLASH_PROFILE_F16;
-  DflashStatus status = cuda_device_function(&m->device, f16 ? "dflash_block_f16" : "dflash_block", kernel, error);
+  const Names *names = m->profile == DFLASH_PROFILE_F16 ? &f16 : &exact;
+  DflashStatus status = cuda_device_function(&m->device, names->block, kernel, error);
   if (!status) status = cuda_device_function(&m->device, "dflash_fast_pack", packer, error);
-  if (!status)
-    status = cuda_device_function(&m->device, f16 ? "dflash_fast_multiply_f16" : "dflash_fast_multiply",
-                                  &m->fast.multiply, error);
+  if (!status) status = cuda_device_function(&m->device, names->multiply, &m->fast.multiply, error);
   if (status || (*kernel && *packer)) return status;
   *kernel = NULL;
   snprintf(m->fast.why, sizeof m->fast.why, "this build has no code of it for the device");
@@ -137,6 +156,7 @@ DflashStatus cuda_fast_open(DflashModel *m, const DflashModelDesc *desc, DflashE
   if (cuda_fast_fits(desc, &m->options, &m->device.traits, m->fast.why, sizeof m->fast.why))
     status = find(m, &kernel, &packer, error);
   if (!status && kernel && !clusters_fit(m, kernel)) kernel = NULL;
+  if (!status && kernel) status = find_tall(m, m->profile == DFLASH_PROFILE_F16 ? &f16 : &exact, error);
   if (!status && !kernel && m->options.path == CUDA_PATH_FAST)
     return dflash_error_set(error, DFLASH_UNSUPPORTED, "cuda: path=fast: %s", m->fast.why);
   if (status || !kernel) return status;

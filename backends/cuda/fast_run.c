@@ -3,10 +3,14 @@
 
 #include "block.h"
 
-bool cuda_fast_takes(const DflashModel *model, int64_t rows) { return model->fast.kernel && rows <= FAST_ROWS; }
+bool cuda_fast_takes(const DflashModel *model, int64_t rows) {
+  return rows <= FAST_ROWS ? model->fast.kernel != NULL : rows <= FAST_TALL_ROWS && model->fast.tall;
+}
+
+int cuda_fast_kernel_rows(int64_t rows) { return rows <= FAST_ROWS ? FAST_ROWS : FAST_TALL_ROWS; }
 
 int64_t cuda_fast_input_rows(const DflashModel *model, int64_t rows) {
-  return cuda_fast_takes(model, rows) ? FAST_ROWS : rows;
+  return cuda_fast_takes(model, rows) ? cuda_fast_kernel_rows(rows) : rows;
 }
 
 /* ---- spans: the kernel stamps its start, the end of its preparation, and the end of nine pieces of each layer ---- */
@@ -119,14 +123,16 @@ static void set_block(const CudaRun *run, FastBlock *f) {
 
 void cuda_fast_run(CudaRun *run) {
   CudaDevice *device = &run->model->device;
+  const CudaFast *fast = &run->model->fast;
+  CUfunction kernel = run->rows <= FAST_ROWS ? fast->kernel : fast->tall;
   FastBlock f = {0};
   void *list[] = {&f};
   set_sizes(run, &f);
   set_block(run, &f);
   add_spans(run);
   if (!run->status)
-    run->status = CUDA_CALL(device, "the fast kernel", run->error, launch, run->model->fast.kernel, FAST_BLOCKS, 1, 1,
-                            FAST_THREADS, 1, 1, FAST_SHARED_BYTES, device->stream, list, NULL);
+    run->status = CUDA_CALL(device, "the fast kernel", run->error, launch, kernel, FAST_BLOCKS, 1, 1, FAST_THREADS, 1,
+                            1, FAST_SHARED_BYTES, device->stream, list, NULL);
   run->prepared = 0;
   cuda_run_stage(run, DFLASH_STAGE_SELECT, 0);
 }

@@ -120,11 +120,13 @@ static int fast_product_of(int32_t stage) {
 }
 
 static void name_fast(const DflashModel *model, int32_t stage, const CudaMatrix *m, char *path, size_t size) {
-  const char *text = stage == DFLASH_STAGE_ATTN_MIX ? "fast: context in 16 parts, three bf16 parts, f32 sums"
-                                                    : "fast: f32, in the one kernel";
+  const bool f16 = model->profile == DFLASH_PROFILE_F16;
+  const char *text = "fast: f32, in the one kernel";
+  if (stage == DFLASH_STAGE_ATTN_MIX)
+    text = f16 ? "fast: context in 16 parts, tf32, f32 sums" : "fast: context in 16 parts, three bf16 parts, f32 sums";
   if (m)
     snprintf(path, size, "fast: %s stream, activations in %s, f32 sums", cuda_storage_name(m->storage),
-             model->profile == DFLASH_PROFILE_F16 ? "f16" : "three f16 parts");
+             f16 ? "f16" : "three bf16 parts");
   else
     snprintf(path, size, "%s", text);
 }

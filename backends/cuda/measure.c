@@ -6,9 +6,9 @@
 
 enum { WARPGROUPS = CUDA_THREADS / 128, REPEATS = 6, BLOCKS_OF_A_PROCESSOR = 16, ROUNDS = 4096, EVENTS = 24 };
 /* Of a block of threads and round: multiply-adds of f32, or products on tensor cores, each of 64 x 16 weights and
- * FAST_ROWS rows, by every 128 threads. A row's parts are one operation. */
+ * rows, by every 128 threads. A row's parts are one operation. */
 #define PLAIN_OPERATIONS (2.0 * 64 * CUDA_THREADS)
-#define FAST_OPERATIONS (2.0 * 64 * 16 * FAST_ROWS * FAST_ROUND_PRODUCTS * WARPGROUPS)
+#define FAST_OPERATIONS(rows) (2.0 * 64 * 16 * (rows)*FAST_ROUND_PRODUCTS * WARPGROUPS)
 #define MOST_STREAM_BYTES (UINT64_C(2) << 30)
 
 /* At least four times the cache, else as much as an eighth of the memory, up to 2 GiB. */
@@ -101,11 +101,13 @@ DflashStatus cuda_measure_matrix(DflashModel *model, double *operations_per_seco
   if (!status) status = open_sums(model, &sums, error);
   const MultiplyArgs a = {sums.at, model->device.traits.processors < 8 ? ROUNDS / 64 : ROUNDS};
   const bool fast = model->fast.kernel && model->fast.multiply;
+  const int rows = model->fast.tall ? FAST_TALL_ROWS : FAST_ROWS;
   CUfunction kernel = fast ? model->fast.multiply : model->device.kernels[CUDA_KERNEL_multiply];
   if (!status) status = time_kernel(model, kernel, full_grid(model), &a, &seconds, error);
   cuda_buffer_close(&model->device, &sums);
   if (!status)
-    *operations_per_second = (fast ? FAST_OPERATIONS : PLAIN_OPERATIONS) * a.rounds * full_grid(model).x / seconds;
+    *operations_per_second =
+        (fast ? FAST_OPERATIONS(rows) : PLAIN_OPERATIONS) * a.rounds * full_grid(model).x / seconds;
   return status;
 }
 

@@ -16,6 +16,7 @@ set(DFLASH_CUDA_TARGETS -gencode=arch=compute_80,code=[sm_80,compute_80] -gencod
 # The fast path is written for one architecture; a driver of another device finds no code in its image.
 set(DFLASH_CUDA_TARGETS_fast -gencode=arch=compute_90a,code=sm_90a)
 set(DFLASH_CUDA_TARGETS_fast_f16 ${DFLASH_CUDA_TARGETS_fast})
+set(DFLASH_CUDA_TARGETS_fast_f16_tall ${DFLASH_CUDA_TARGETS_fast})
 
 # cuda_image(IMAGE SOURCE OPTIONS...): SOURCE, a .cu file, compiled to the file IMAGE.
 function(cuda_image image source)

@@ -80,7 +80,7 @@ static int32_t choose_parts(const DflashModel *model) {
 
 /* Of a block, and those that the fast path adds to a short one. */
 static int64_t most_rows(const DflashModel *model) {
-  const int64_t least = cuda_fast_input_rows(model, 1);
+  const int64_t least = cuda_fast_input_rows(model, model->geometry.block);
   return model->geometry.block > least ? model->geometry.block : least;
 }
 
@@ -103,11 +103,12 @@ static void place_stages(const DflashSequence *s, CudaBlock *block, uint64_t *to
 
 static void place_fast(const DflashModel *model, CudaBlock *block, uint64_t *total) {
   const uint64_t floats = model->fast.kernel ? sizeof(float) : 0;
-  block->fast_qkv = cuda_place(total, (uint64_t)FAST_QKV_HALVES * FAST_ROWS * FAST_QKV_ROWS * floats);
-  block->fast_kernel = cuda_place(total, (uint64_t)FAST_KERNEL_HALVES * FAST_ROWS * FAST_KERNEL_ROWS * floats);
-  block->fast_parts = cuda_place(total, (uint64_t)FAST_KV_HEADS * (FAST_SPLITS + 1) * FAST_SPLIT_FLOATS * floats);
-  block->fast_down = cuda_place(total, (uint64_t)FAST_DOWN_QUARTERS * FAST_ROWS * FAST_HIDDEN * floats);
-  block->fast_sums = cuda_place(total, (uint64_t)FAST_ROWS * FAST_BLOCKS * floats);
+  const int rows = model->fast.tall ? FAST_TALL_ROWS : FAST_ROWS;
+  block->fast_qkv = cuda_place(total, (uint64_t)FAST_QKV_HALVES * rows * FAST_QKV_ROWS * floats);
+  block->fast_kernel = cuda_place(total, (uint64_t)FAST_KERNEL_HALVES * rows * FAST_KERNEL_ROWS * floats);
+  block->fast_parts = cuda_place(total, (uint64_t)FAST_KV_HEADS * (FAST_SPLITS + 1) * fast_split_floats(rows) * floats);
+  block->fast_down = cuda_place(total, (uint64_t)FAST_DOWN_QUARTERS * rows * FAST_HIDDEN * floats);
+  block->fast_sums = cuda_place(total, (uint64_t)rows * FAST_BLOCKS * floats);
 }
 
 /* Offsets, behind an address that is nobody's; *inputs: where what the host writes ends. */

@@ -20,8 +20,8 @@ typedef struct FastLayer {
   int32_t rope, reserved;
 } FastLayer;
 
-/* A block. Values are [8][width]: rows past the call's are zero or come from such. _out: 0, or where a stage's value
- * goes, the call's rows of it. */
+/* A block. Values are [8 or 16][width]: rows past the call's are zero or come from such. _out: 0, or where a stage's
+ * value goes, the call's rows of it. */
 typedef struct FastBlock {
   FastLayer layer[FAST_MOST_LAYERS];
   int32_t layers, rows, n_draft;
@@ -35,7 +35,7 @@ typedef struct FastBlock {
   FAST_POINTER(const CudaVisible) visible; /* [layer] */
   /* h[0]: the block's embeddings; then the residual stream after each half of a layer */
   FastOutput h[2 * FAST_MOST_LAYERS + 1], qkv[FAST_MOST_LAYERS], mix[FAST_MOST_LAYERS], act[FAST_MOST_LAYERS];
-  FastOutput d; /* [halves of the columns][kernel rows][8] */
+  FastOutput d; /* [halves of the columns][kernel rows][8 or 16] */
   FastOutput part, down, logits, hidden, sums;
   FastOutput norm_out[2 * FAST_MOST_LAYERS + 1], d_out[2 * FAST_MOST_LAYERS], conv_out[2 * FAST_MOST_LAYERS],
       gate_out[FAST_MOST_LAYERS], up_out[FAST_MOST_LAYERS], o_out[FAST_MOST_LAYERS], down_out[FAST_MOST_LAYERS],

@@ -10,7 +10,10 @@
 
 namespace fast {
 constexpr int WARPS = FAST_WARPS, THREADS = FAST_THREADS, WARPGROUPS = FAST_WARPGROUPS;
-constexpr int PARTS = FAST_PARTS; // of an activation: three bf16 numbers hold it whole, one is f16
+constexpr int PARTS = FAST_PARTS;                // of an activation: three bf16 numbers hold it whole, one is f16
+constexpr int ROWS = FAST_X_ROWS;                // of activations
+constexpr int ATTEND_PARTS = PARTS == 3 ? 3 : 2; // words of two numbers of attention: bf16 parts, or tf32
+static_assert(ROWS == 8 || (ROWS == 16 && PARTS == 1), "");
 
 typedef unsigned long long u64;
 
@@ -100,13 +103,13 @@ __device__ __forceinline__ void sync_warpgroup(uint32_t group) {
   delay();
 }
 
-// ---- products of a warpgroup: 64 rows of weights in registers, [parts][8] rows of activations in shared memory ----
+// ---- products of a warpgroup: 64 rows of weights in registers, [parts][8 or 16] rows of activations in shared memory
 // Of 16 columns there lie [part][half of the columns][row][8 columns].
-constexpr int STEP_BYTES = 32 * FAST_ROWS * PARTS,
-              STEP = STEP_BYTES / 16; // of 16 columns, the same as an addend of a description
-constexpr int SUMS = 4 * PARTS;       // of a thread
+constexpr int STEP_BYTES = 32 * ROWS * PARTS;           // of 16 columns
+constexpr int STEP = STEP_BYTES / 16;                   // the same as an addend of a description
+constexpr int VALUES = ROWS / 2, SUMS = VALUES * PARTS; // of a thread: two rows of weights, ROWS / 4 rows of x
 __device__ __forceinline__ u64 describe(uint32_t address) {
-  const u64 columns = 128 >> 4, rows = 256 >> 4; // from half to half, from part to part
+  const u64 columns = ROWS, rows = ROWS == 8 ? 256 >> 4 : 128 >> 4; // from half to half, from eight rows to eight
   return (address >> 4 & 0x3fff) | columns << 16 | rows << 32;
 }
 __device__ __forceinline__ void product_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
@@ -129,9 +132,16 @@ __device__ __forceinline__ void product(float (&d)[4], const uint32_t a[4], u64 
                : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(x), "r"(add));
 }
+__device__ __forceinline__ void product(float (&d)[8], const uint32_t a[4], u64 x, int add) {
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %13, 0;\n"
+               "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 {%0,%1,%2,%3,%4,%5,%6,%7}, {%8,%9,%10,%11}, %12, p, "
+               "1, 1, 0;\n}"
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(x), "r"(add));
+}
 // The sum of the parts' sums.
 __device__ __forceinline__ float sum_of_parts(const float (&d)[12], int i) { return d[i] + (d[4 + i] + d[8 + i]); }
-__device__ __forceinline__ float sum_of_parts(const float (&d)[4], int i) { return d[i]; }
+template <int N> __device__ __forceinline__ float sum_of_parts(const float (&d)[N], int i) { return d[i]; }
 
 __device__ __forceinline__ uint32_t add_f16x2(uint32_t a, uint32_t b) {
   uint32_t d;
@@ -209,6 +219,13 @@ __device__ __forceinline__ uint32_t pack_f16(float lo, float hi) {
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(hi), "f"(lo));
   return d;
 }
+__device__ __forceinline__ float2 unpack_f16(uint32_t p) {
+  float2 v;
+  asm("{\n.reg .b16 lo, hi;\nmov.b32 {lo, hi}, %2;\ncvt.f32.f16 %0, lo;\ncvt.f32.f16 %1, hi;\n}"
+      : "=f"(v.x), "=f"(v.y)
+      : "r"(p));
+  return v;
+}
 __device__ __forceinline__ uint32_t pack_bf16(float lo, float hi) {
   uint32_t d;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(hi), "f"(lo));
@@ -225,6 +242,18 @@ __device__ __forceinline__ void split_bf16(float x, float y, uint32_t p[3]) {
 __device__ __forceinline__ void mma_bf16(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1) {
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+// 11 bits of a number, as many as f16 has.
+__device__ __forceinline__ uint32_t round_tf32(float x) {
+  uint32_t d;
+  asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(d) : "f"(x));
+  return d;
+}
+__device__ __forceinline__ void mma_tf32(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }

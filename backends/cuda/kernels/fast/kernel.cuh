@@ -4,7 +4,7 @@
 
 #include "attend.cuh"
 using namespace fast;
-static_assert(sizeof(Shared) <= FAST_SHARED_BYTES && offsetof(Shared, rungs) == 7168 && sizeof(Attend) <= SPARE_AT, "");
+static_assert(sizeof(Shared) <= FAST_SHARED_BYTES && offsetof(Shared, rungs) == 7168, "");
 
 // Columns of the residual stream that a block of threads has, of row n a warp.
 constexpr int OWN = 40;
@@ -56,10 +56,10 @@ __device__ __forceinline__ void mlp_out(const Block &b, const Cta &c, int l) {
 // Up to the meeting's arrival; load_conv waits.
 __device__ __forceinline__ void kernel_product(const Block &b, Cta &c, int half) {
   const FastShare share = fast_share(PA, 0, c.cluster);
-  if (share.count > 0) stage_rows<320>(c, b.h[half] + fast_first_column(PA, c.cta) + c.group * 320, H);
+  if (share.count > 0) stage_first<PA>(c, b.h[half], H);
   inverse_rms(b, c);
   if (share.count > 0) {
-    load_norm<PA>(b, c, b.norm_out[half]);
+    load_norm<PA>(b, c, b.h[half], b.norm_out[half]);
     multiply<PA>(b, c, [&](int first, unsigned number, int t) {
       b.d[(share.part * KROWS + first) * ROWS + t] = found(number, t % ROWS, t / ROWS);
     });
@@ -89,15 +89,15 @@ __device__ __forceinline__ void qkv_product(const Block &b, Cta &c, int l) {
     b.qkv[l][(share.part * ROWS + n) * QKV + first + row] = found(number, n, row);
   });
 }
-// What q, k and v are the sums of, where they are asked for: a value a thread.
+// What q, k and v are the sums of, where they are asked for.
 __device__ __forceinline__ void show_qkv(const Block &b, const Cta &c, int l) {
-  const int i = c.cta * WARPS * 32 + (int)threadIdx.x;
-  static_assert(CTAS * WARPS * 32 >= ROWS * QKV, "");
-  if (b.q_proj_out[l] && i < b.rows * QKV) put_qkv(b, l, i / QKV, i % QKV, qkv_value(b.qkv[l] + i));
+  if (!b.q_proj_out[l]) return;
+  for (int i = c.cta * WARPS * 32 + (int)threadIdx.x; i < b.rows * QKV; i += CTAS * WARPS * 32)
+    put_qkv(b, l, i / QKV, i % QKV, qkv_value(b.qkv[l] + i));
 }
 __device__ __forceinline__ void o_product(const Block &b, Cta &c, int l) {
-  load_plain<OP>(c, b.mix[l] + c.rank * (MIX / 2), MIX);
-  float square = 0;
+  load_plain<OP>(c, b.mix[l], MIX);
+  float square[EIGHTS] = {};
   const float *h = b.h[2 * l];
   multiply<OP>(b, c, [&](int first, unsigned number, int t) {
     const int n = t / 32, row = t % 32, i = first + row;
@@ -108,9 +108,11 @@ __device__ __forceinline__ void o_product(const Block &b, Cta &c, int l) {
     const float sum = __ldcg(h + n * H + i) + y;
     b.h[2 * l + 1][n * H + i] = sum;
     if (b.o_out[l] && n < b.rows) b.o_out[l][n * H + i] = o;
-    square += sum * sum;
+    square[t / 256] += sum * sum;
   });
-  if (c.warp >> 3 != c.rank) write_sum(b, c, square, c.warp & 7);
+  if (c.warp >> 3 == c.rank) return;
+#pragma unroll
+  for (int e = 0; e < EIGHTS; e++) write_sum(b, c, square[e], (c.warp & 7) + 8 * e);
 }
 __device__ __forceinline__ void gate_up_product(const Block &b, Cta &c, int l) {
   load_conv<GU>(b, c, 2 * l + 1);
@@ -126,7 +128,7 @@ __device__ __forceinline__ void gate_up_product(const Block &b, Cta &c, int l) {
 __device__ __forceinline__ void down_product(const Block &b, Cta &c, int l) {
   const FastShare share = fast_share(DN, 0, c.cluster);
   if (share.count == 0) return;
-  load_plain<DN>(c, b.act[l] + fast_first_column(DN, c.cta), I);
+  load_plain<DN>(c, b.act[l], I);
   multiply<DN>(b, c, [&](int first, unsigned number, int t) {
     const int n = t / 32, row = t % 32;
     b.down[(share.part * ROWS + n) * H + first + row] = found(number, n, row);
@@ -134,6 +136,7 @@ __device__ __forceinline__ void down_product(const Block &b, Cta &c, int l) {
 }
 __device__ __forceinline__ void attention(const Block &b, Cta &c, int l) {
   qkv_product(b, c, l);
+  before_attend(b, c, l);
   meet(b, c);
   show_qkv(b, c, l);
   attend(b, c, l);
@@ -162,7 +165,7 @@ __device__ __forceinline__ void half_layer(const Block &b, Cta &c, int half) {
 }
 // Selector and head have the same columns.
 __device__ __forceinline__ void stage_last(const Block &b, const Cta &c) {
-  stage_rows<640>(c, b.h[2 * b.layers] + fast_first_column(HEADP, c.cta) + c.group * 640, H);
+  stage_first<HEADP>(c, b.h[2 * b.layers], H);
 }
 __device__ __forceinline__ void head(const Block &b, Cta &c) {
   const bool selects = fast_share(SELP, 0, c.cluster).count > 0,
@@ -170,7 +173,7 @@ __device__ __forceinline__ void head(const Block &b, Cta &c) {
   if (selects || heads) stage_last(b, c);
   inverse_rms(b, c);
   if (selects) {
-    load_norm<SELP>(b, c, nullptr);
+    load_norm<SELP>(b, c, b.h[2 * b.layers], nullptr);
     multiply<SELP>(b, c, [&](int first, unsigned number, int t) {
       const int n = t / 32, row = t % 32;
       if (n >= 1 && n <= b.n_draft) b.hidden[(n - 1) * RANK + first + row] = found(number, n, row);
@@ -178,7 +181,7 @@ __device__ __forceinline__ void head(const Block &b, Cta &c) {
     if (heads) stage_last(b, c);
   }
   if (!heads) return;
-  load_norm<HEADP>(b, c, b.norm_out[2 * b.layers]);
+  load_norm<HEADP>(b, c, b.h[2 * b.layers], b.norm_out[2 * b.layers]);
   multiply<HEADP>(b, c, [&](int first, unsigned number, int t) {
     const int n = t / 32, row = t % 32;
     if (n >= 1 && n <= b.n_draft && first + row < b.head_rows)

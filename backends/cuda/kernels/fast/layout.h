@@ -24,7 +24,8 @@ enum {
   FAST_CONV_GROUP = 16,
   FAST_CONV_KERNEL = 2,
   FAST_RANK = 256,
-  FAST_ROWS = 8, /* of a block; those past the call's are zero */
+  FAST_ROWS = 8,       /* of a block; those past the call's are zero */
+  FAST_TALL_ROWS = 16, /* the same of the kernel for longer blocks */
   FAST_MOST_LAYERS = 8,
 
   FAST_QUERY_ROWS = FAST_HEADS * FAST_HEAD_DIM,
@@ -58,8 +59,7 @@ enum {
 
   FAST_ROUND_PRODUCTS = 8, /* of the kernel that measures them */
 
-  FAST_SPLITS = 16,                           /* parts of the context in attention; one more is the block */
-  FAST_SPLIT_FLOATS = 32 * FAST_HEAD_DIM + 64 /* of the values of a part and kv head */
+  FAST_SPLITS = 16 /* parts of the context in attention; one more is the block */
 };
 
 /* The products of a layer in their order; then selector and head. */
@@ -74,6 +74,10 @@ enum {
   FAST_HEAD = FAST_LAYER_PRODUCTS,
   FAST_SELECTOR
 };
+
+/* Values of a part of the context and kv head, for all queries of a block of so many rows: the largest scores and sums
+ * lie behind them. */
+FAST_FUNCTION int fast_split_floats(int rows) { return rows * (FAST_HEADS / FAST_KV_HEADS) * (FAST_HEAD_DIM + 2); }
 
 /* Units of 64 rows that a cluster has of a product: first, first + step, ..; part: of the columns. */
 typedef struct FastShare {

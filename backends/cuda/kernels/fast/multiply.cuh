@@ -10,7 +10,7 @@ __device__ __forceinline__ void release(Cta &c) {
   next_slot(c.slot, c.parity);
 }
 // A chunk of G groups of q4tp: a group is multiplied while the next one is decoded and the one before is scaled.
-template <int G> __device__ __forceinline__ void q4_chunk(Cta &c, uint32_t rungs, u64 x, float sum[4]) {
+template <int G> __device__ __forceinline__ void q4_chunk(Cta &c, uint32_t rungs, u64 x, float sum[VALUES]) {
   const uint32_t part = AT(slot[c.slot]) + c.group * CHUNK_BYTES + c.quarter * (G * GROUP_BYTES + FAST_CODE_BYTES);
   uint32_t w[2 * G], c0, c1, a[2][8];
   float d[2][SUMS];
@@ -42,11 +42,11 @@ template <int G> __device__ __forceinline__ void q4_chunk(Cta &c, uint32_t rungs
     else
       product_wait<0>();
 #pragma unroll
-    for (int i = 0; i < 4; i++) sum[i] += (i < 2 ? s0 : s1) * sum_of_parts(d[k & 1], i);
+    for (int i = 0; i < VALUES; i++) sum[i] += (i & 2 ? s1 : s0) * sum_of_parts(d[k & 1], i);
   }
 }
 // A chunk of q8_2f, five steps of 16 columns.
-__device__ __forceinline__ void q8_chunk(Cta &c, u64 x, float sum[4]) {
+__device__ __forceinline__ void q8_chunk(Cta &c, u64 x, float sum[VALUES]) {
   const uint32_t part = AT(slot[c.slot]) + c.group * CHUNK_BYTES + c.quarter * (FAST_Q8_STEPS * 256);
   uint32_t w[10], a[FAST_Q8_STEPS][4];
   float d[SUMS];
@@ -63,11 +63,13 @@ __device__ __forceinline__ void q8_chunk(Cta &c, u64 x, float sum[4]) {
   product_commit();
   product_wait<0>();
 #pragma unroll
-  for (int i = 0; i < 4; i++) sum[i] += sum_of_parts(d, i);
+  for (int i = 0; i < VALUES; i++) sum[i] += sum_of_parts(d, i);
 }
 
 // The sums of a unit, of 64 rows and 8 rows of x: value lane * 4 + i of a warp is that of its row g, and 8 more with i
-// / 2, and of row 2 t + i % 2 of x. A block of the cluster finishes the first 32 rows, the other one the rest.
+// / 2, and of row 2 t + i % 2 of x. A block of the cluster finishes the first 32 rows, the other one the rest. Behind
+// them lie those of the next 8 rows of x.
+constexpr int EIGHTS = ROWS / 8;
 __device__ __forceinline__ float found(unsigned unit, int n, int row) {
   const Shared &s = shared_of();
   const int at = n * XCH_ROW + row;
@@ -80,10 +82,14 @@ __device__ __forceinline__ void reduce(const Cta &c, unsigned unit) {
   const int row = (tid >> 7 & 1) * 16 + (tid >> 4 & 7) + 8 * (i >> 1);
   const uint32_t owner = tid >> 8;
   mbar_wait(AT(red_full), unit & 1);
-  const float total = (s.red[0][tid] + s.red[1][tid]) + (s.red[2][tid] + s.red[3][tid]);
-  if (tid == 0) mbar_expect(AT(xbar[unit % EXCHANGES]), 2 * 256 * 4);
-  st_async(map_rank(AT(xch[unit % EXCHANGES][c.rank][n * XCH_ROW + row]), owner), total,
-           map_rank(AT(xbar[unit % EXCHANGES]), owner));
+  if (tid == 0) mbar_expect(AT(xbar[unit % EXCHANGES]), EIGHTS * 2 * 256 * 4);
+  const uint32_t bar = map_rank(AT(xbar[unit % EXCHANGES]), owner);
+#pragma unroll
+  for (int e = 0; e < EIGHTS; e++) {
+    const int at = e * 512 + tid;
+    const float total = (s.red[0][at] + s.red[1][at]) + (s.red[2][at] + s.red[3][at]);
+    st_async(map_rank(AT(xch[unit % EXCHANGES][c.rank][(n + 8 * e) * XCH_ROW + row]), owner), total, bar);
+  }
   __syncwarp();
   if (c.lane == 0) mbar_arrive(AT(red_free));
 }
@@ -91,19 +97,22 @@ template <class Finish>
 __device__ __forceinline__ void finish_unit(const Cta &c, unsigned count, int unit, Finish &&finish) {
   if (c.warp >> 3 == c.rank) return;
   mbar_wait_cluster(AT(xbar[count % EXCHANGES]), count / EXCHANGES & 1);
-  finish(unit * UNIT + (int)c.rank * (UNIT / 2), count, (int)(threadIdx.x & 255));
+#pragma unroll
+  for (int e = 0; e < EIGHTS; e++)
+    finish(unit * UNIT + (int)c.rank * (UNIT / 2), count, e * 256 + (int)(threadIdx.x & 255));
 }
 
 // A chunk of any product.
-template <int P, int CHUNK> __device__ __forceinline__ void any_chunk(Cta &c, uint32_t rungs, u64 x, float sum[4]) {
+template <int P, int CHUNK>
+__device__ __forceinline__ void any_chunk(Cta &c, uint32_t rungs, u64 x, float sum[VALUES]) {
   if constexpr (P == PA || P == PM || P == HEADP || P == SELP)
     q8_chunk(c, x, sum);
   else
     q4_chunk<P == OP || (P == DN && CHUNK > 0) ? 4 : 5>(c, rungs, x, sum);
 }
-// A cluster's units of a product: finish(first row, number, t) by the threads t = 0 to 255 that finish a unit's 32
-// rows. Sums of a unit are added up behind the first chunk of the next and finished at its end: no warp waits for the
-// slowest.
+// A cluster's units of a product: finish(first row, number, t) by the threads t = 0 to 255 (and as 256 to 511) that
+// finish a unit's 32 rows. Sums of a unit are added up behind the first chunk of the next and finished at its end: no
+// warp waits for the slowest.
 template <int P, class Finish> __device__ __forceinline__ void multiply(const Block &b, Cta &c, Finish &&finish) {
   Shared &s = shared_of();
   const FastShare share = fast_share(P, b.head_rows, c.cluster);
@@ -112,7 +121,7 @@ template <int P, class Finish> __device__ __forceinline__ void multiply(const Bl
   for (int i = 0; i < share.count; i++, c.unit++) {
     const int which = c.unit & 1, unit = share.first + i * share.step;
     const uint32_t rungs = AT(rungs[which][0][c.quarter * 16 + c.g]);
-    float sum[4] = {0, 0, 0, 0};
+    float sum[VALUES] = {};
     mbar_wait(AT(ladder_ready[which]), c.unit >> 1 & 1);
     any_chunk<P, 0>(c, rungs, x0, sum);
     if (i > 0) reduce(c, c.unit - 1);
@@ -124,11 +133,14 @@ template <int P, class Finish> __device__ __forceinline__ void multiply(const Bl
     }
     if (q8) {
       const float s0 = s.ladder[which][c.quarter * 16 + c.g], s1 = s.ladder[which][c.quarter * 16 + c.g + 8];
-      sum[0] *= s0, sum[1] *= s0, sum[2] *= s1, sum[3] *= s1;
+#pragma unroll
+      for (int k = 0; k < VALUES; k++) sum[k] *= k & 2 ? s1 : s0;
     }
     mbar_wait(AT(red_free), (c.unit & 1) ^ 1);
-    *reinterpret_cast<float4 *>(&s.red[c.group][c.quarter * 128 + c.lane * 4]) =
-        make_float4(sum[0] * c.factor, sum[1] * c.factor, sum[2] * c.factor, sum[3] * c.factor);
+#pragma unroll
+    for (int e = 0; e < EIGHTS; e++)
+      *reinterpret_cast<float4 *>(&s.red[c.group][e * 512 + c.quarter * 128 + c.lane * 4]) = make_float4(
+          sum[4 * e] * c.factor, sum[4 * e + 1] * c.factor, sum[4 * e + 2] * c.factor, sum[4 * e + 3] * c.factor);
     __syncwarp();
     if (c.lane == 0) mbar_arrive(AT(ladder_empty[which])), mbar_arrive(AT(red_full));
     if (i > 0) finish_unit(c, c.unit - 1, unit - share.step, finish);

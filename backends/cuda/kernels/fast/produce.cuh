@@ -14,16 +14,16 @@ struct Producer {
   int shared; // slots that the context had last: every warpgroup reads all of such a one
   u64 policy;
 };
-// KEYS rows of the context: a slot of all warpgroups, eight rows on the barrier of each.
+// KEYS rows of the context: a slot of all warpgroups, which the barrier of the first one stands for.
 __device__ __forceinline__ void produce_rows(const Cta &c, Producer &p, const float *rows, int count, int stride) {
   Shared &s = shared_of();
   if (c.lane < WARPGROUPS) {
     mbar_wait(AT(empty[c.lane][p.slot]), p.parity);
-    mbar_expect(AT(full[c.lane][p.slot]), (uint32_t)(min(max(count - 8 * (int)c.lane, 0), 8) * HD * 4));
+    mbar_expect(AT(full[c.lane][p.slot]), (uint32_t)(c.lane == 0 ? count * HD * 4 : 0));
   }
   __syncwarp();
   if ((int)c.lane < count)
-    bulk_load(AT(slot[p.slot]) + c.lane * stride, rows + (size_t)c.lane * KV * HD, HD * 4, AT(full[c.lane / 8][p.slot]),
+    bulk_load(AT(slot[p.slot]) + c.lane * stride, rows + (size_t)c.lane * KV * HD, HD * 4, AT(full[0][p.slot]),
               p.policy);
   next_slot(p.slot, p.parity);
 }
@@ -49,8 +49,9 @@ __device__ __forceinline__ void produce_context(const Cta &c, Producer &p, int l
     for (int i = 0; i < 8; i++) {
       const int k = key + i % 4 * KEYS, stride = i < 4 ? K_STRIDE : V_STRIDE, count = min(KEYS, end - k);
       const float *rows = at<const float>(i < 4 ? seen.k : seen.v) + ((size_t)k * KV + c.cta / SPLITS) * HD;
-      if (i >= 3 && i <= 5)
-        produce_spare(c, p, i - 3, rows, max(count, 0), stride); // without rows, too: the next pass is another one
+      if (is_spare(i))
+        produce_spare(c, p, i - FIRST_SPARE, rows, max(count, 0),
+                      stride); // without rows, too: the next pass is another one
       else if (count > 0)
         produce_rows(c, p, rows, count, stride);
     }

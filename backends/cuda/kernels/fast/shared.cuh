@@ -5,22 +5,26 @@
 #include "core.cuh"
 namespace fast {
 constexpr int H = FAST_HIDDEN, I = FAST_INTERMEDIATE, HEADS = FAST_HEADS, KV = FAST_KV_HEADS, HD = FAST_HEAD_DIM,
-              REP = HEADS / KV, GROUPS = FAST_GROUPS, KROWS = FAST_KERNEL_ROWS, ROWS = FAST_ROWS, RANK = FAST_RANK,
+              REP = HEADS / KV, GROUPS = FAST_GROUPS, KROWS = FAST_KERNEL_ROWS, RANK = FAST_RANK,
               MAXL = FAST_MOST_LAYERS;
 constexpr int CTAS = FAST_BLOCKS;
 constexpr int QROWS = FAST_QUERY_ROWS, KVROWS = FAST_KV_ROWS, QKV = FAST_QKV_ROWS, MIX = QROWS;
 constexpr int QUARTERS = FAST_DOWN_QUARTERS, KERNEL_HALVES = FAST_KERNEL_HALVES, QKV_HALVES = FAST_QKV_HALVES;
-constexpr int SPLITS = FAST_SPLITS, ALL_SPLITS = SPLITS + 1, SPLIT_STRIDE = FAST_SPLIT_FLOATS;
+constexpr int QUERIES = REP * ROWS; // of a kv head
+constexpr int SPLITS = FAST_SPLITS, ALL_SPLITS = SPLITS + 1, SPLIT_STRIDE = QUERIES * (HD + 2);
 constexpr int GROUP_BYTES = FAST_GROUP_BYTES;
 constexpr int UNIT = FAST_UNIT, RUNGS = CUDA_RUNGS;
 constexpr int CHUNK_BYTES = 4 * (FAST_MOST_GROUPS * FAST_GROUP_BYTES + FAST_CODE_BYTES); // of a warpgroup, at most
 constexpr int RING = 3;
-constexpr int X_BYTES = 120 << 10; // of [parts][8] rows of half of the hidden columns; attention uses it, too
+constexpr int X_BYTES = ROWS == 8 ? 120 << 10 : 201 << 9; // half of the hidden columns; attention uses it, too
 constexpr int GROUP_X_BYTES = X_BYTES / WARPGROUPS;
 constexpr int K_STRIDE = 576, V_STRIDE = 528, KEYS = 32; // of the context, in a slot of all warpgroups
 constexpr int EXCHANGES = 4, XCH_ROW = UNIT / 2 + 1;     // of a block's sums of a unit, [row of x][its rows]
-// Three slots of the context in the memory of x: the last keys of a pass, the first values.
-constexpr int SPARES = 3, SPARE_AT = X_BYTES - KEYS * (K_STRIDE + 2 * V_STRIDE);
+// Slots of the context in the memory of x: a pass's chunks from FIRST_SPARE on, of which the first is keys. Of 16 rows
+// those behind the first reach into red and xch: they are free behind the meeting before attention.
+constexpr int FIRST_SPARE = 3, SPARES = ROWS == 16 ? 3 : PARTS == 3 ? 4 : 5, EARLY_SPARES = ROWS == 16 ? 1 : SPARES;
+constexpr int SPARE_AT = X_BYTES - KEYS * (K_STRIDE + (EARLY_SPARES - 1) * V_STRIDE) - (ROWS == 16 ? 12 << 10 : 0);
+__device__ __forceinline__ bool is_spare(int chunk) { return chunk >= FIRST_SPARE && chunk < FIRST_SPARE + SPARES; }
 __device__ __forceinline__ int spare_at(int i) {
   return SPARE_AT + (i > 0 ? KEYS * (K_STRIDE + (i - 1) * V_STRIDE) : 0);
 }
@@ -45,14 +49,14 @@ struct Shared {
           xbar[EXCHANGES], red_full, red_free, rows_full[WARPGROUPS], taps_full[WARPGROUPS], spare_full[SPARES],
           spare_empty[SPARES];
       CudaVisible seen[MAXL]; // of the context, by layer
-      float inverse[ROWS], most[WARPGROUPS][4];
+      float inverse[ROWS], most[2][WARPGROUPS][4];
       alignas(16) float ladder[2][2 * UNIT]; // of a unit's rows; q8_2f: their scales
     };
     unsigned char front[7168];
   };
   float rungs[2][RUNGS][UNIT]; // a table at a multiple of 8192
-  unsigned char x[X_BYTES];
   unsigned char slot[RING][WARPGROUPS * CHUNK_BYTES];
+  alignas(128) unsigned char x[X_BYTES];
   float red[WARPGROUPS][ROWS * UNIT];
   float xch[EXCHANGES][2][ROWS * XCH_ROW];
   float cosine[ROWS][HD / 2], sine[ROWS][HD / 2];

@@ -13,25 +13,29 @@
 
 namespace {
 
-enum { H = FAST_HIDDEN, I = FAST_INTERMEDIATE, HD = FAST_HEAD_DIM, KV = FAST_KV_HEADS, R = FAST_ROWS };
-typedef FastValues Values; /* [8][width] */
+enum { H = FAST_HIDDEN, I = FAST_INTERMEDIATE, HD = FAST_HEAD_DIM, KV = FAST_KV_HEADS };
+typedef FastValues Values; /* [rows of the kernel][width] */
+/* A block and the kernel that it is for. */
+struct Call : FastBlock {
+  size_t all; /* rows of its values */
+};
 
 template <class T> T *at(CudaAddress address) { return reinterpret_cast<T *>(address); }
 
 /* ---- rows ---- */
 
-Values from_device(CudaAddress address, size_t width) {
-  Values v(R * width);
+Values from_device(const Call &b, CudaAddress address, size_t width) {
+  Values v(b.all * width);
   memcpy(v.data(), at<float>(address), v.size() * sizeof(float));
   return v;
 }
 void to_device(CudaAddress address, const Values &v) { memcpy(at<float>(address), v.data(), v.size() * sizeof(float)); }
 /* The call's rows, columns first <= c < first + width, where they are asked for. */
-void put(const FastBlock &b, CudaAddress to, const Values &v, size_t first, size_t width) {
+void put(const Call &b, CudaAddress to, const Values &v, size_t first, size_t width) {
   for (size_t n = 0; to != 0 && n < (size_t)b.rows; n++)
-    memcpy(at<float>(to) + n * width, &v[n * (v.size() / R) + first], width * sizeof(float));
+    memcpy(at<float>(to) + n * width, &v[n * (v.size() / b.all) + first], width * sizeof(float));
 }
-void put(const FastBlock &b, CudaAddress to, const Values &v) { put(b, to, v, 0, v.size() / R); }
+void put(const Call &b, CudaAddress to, const Values &v) { put(b, to, v, 0, v.size() / b.all); }
 
 void scale_row(float *x, const float *w, size_t width, float eps) {
   double sum = 0;
@@ -39,29 +43,29 @@ void scale_row(float *x, const float *w, size_t width, float eps) {
   const double inverse = 1 / sqrt(sum / (double)width + (double)eps);
   for (size_t i = 0; i < width; i++) x[i] = (float)((double)x[i] * inverse) * w[i];
 }
-Values norm(const FastBlock &b, CudaAddress h, const Values &w) {
-  Values x = from_device(h, H);
-  for (size_t n = 0; n < R; n++) scale_row(&x[n * H], w.data(), H, b.eps);
+Values norm(const Call &b, CudaAddress h, const Values &w) {
+  Values x = from_device(b, h, H);
+  for (size_t n = 0; n < b.all; n++) scale_row(&x[n * H], w.data(), H, b.eps);
   return x;
 }
 Values times(Values x, const Values &field) {
   for (size_t i = 0; i < x.size(); i++) x[i] *= field[i % H];
   return x;
 }
-/* The sum of what the clusters of each part of the columns have, [8][width]. */
-Values sum_of_parts(const Values &parts, size_t width) {
-  Values sum(R * width);
+/* The sum of what the clusters of each part of the columns have, [rows][width]. */
+Values sum_of_parts(const Values &parts, size_t count) {
+  Values sum(parts.size() / count);
   for (size_t i = 0; i < parts.size(); i++) sum[i % sum.size()] += parts[i];
   return sum;
 }
 /* A kernel projection's values, from where its halves lie. */
-Values kernel_values(const FastBlock &b) {
+Values kernel_values(const Call &b) {
   const float *halves = at<float>(b.d);
-  return sum_of_parts(Values(halves, halves + FAST_KERNEL_HALVES * R * FAST_KERNEL_ROWS), FAST_KERNEL_ROWS);
+  return sum_of_parts(Values(halves, halves + FAST_KERNEL_HALVES * b.all * FAST_KERNEL_ROWS), FAST_KERNEL_HALVES);
 }
 Values convolve(const Values &x, const Values &d, int side, const float *own, const float *before) {
   Values y(x.size());
-  for (size_t n = 0; n < R; n++)
+  for (size_t n = 0; n < x.size() / H; n++)
     for (size_t i = 0; i < H; i++) {
       const float *taps = &d[n * FAST_KERNEL_ROWS + (size_t)side * 2 * FAST_GROUPS + i / FAST_CONV_GROUP];
       y[n * H + i] = (own[i] + taps[0]) * x[n * H + i];
@@ -70,26 +74,25 @@ Values convolve(const Values &x, const Values &d, int side, const float *own, co
   return y;
 }
 /* The residual stream after the second convolution of a half of a layer. */
-void add_half(const FastBlock &b, int half, const Values &x) {
+void add_half(const Call &b, int half, const Values &x) {
   const float *w = at<float>(half % 2 ? b.layer[half / 2].base_m : b.layer[half / 2].base_a) + 2 * H;
-  Values y = convolve(x, kernel_values(b), 1, w, w + H), before = from_device(b.h[half], H);
+  Values y = convolve(x, kernel_values(b), 1, w, w + H), before = from_device(b, b.h[half], H);
   for (size_t i = 0; i < y.size(); i++) y[i] += before[i];
   to_device(b.h[half + 1], y);
 }
 
 /* ---- attention ---- */
 
-void rotate(const FastBlock &b, float *x, long long position) {
+void rotate(const Call &b, float *x, long long position) {
   for (int i = 0; i < HD / 2; i++) {
     const float angle = (float)position * at<float>(b.inv_freq)[i];
     const float c = (float)cos((double)angle), s = (float)sin((double)angle), low = x[i], high = x[i + HD / 2];
     x[i] = low * c - high * s, x[i + HD / 2] = high * c + low * s;
   }
 }
-Values heads(const FastBlock &b, const FastLayer &w, const Values &qkv, size_t first, size_t count,
-             CudaAddress weight) {
-  Values y(R * count * HD);
-  for (size_t n = 0; n < R; n++)
+Values heads(const Call &b, const FastLayer &w, const Values &qkv, size_t first, size_t count, CudaAddress weight) {
+  Values y(b.all * count * HD);
+  for (size_t n = 0; n < b.all; n++)
     for (size_t a = 0; a < count; a++) {
       float *x = &y[(n * count + a) * HD];
       memcpy(x, &qkv[n * FAST_QKV_ROWS + first + a * HD], HD * sizeof(float));
@@ -99,7 +102,7 @@ Values heads(const FastBlock &b, const FastLayer &w, const Values &qkv, size_t f
   return y;
 }
 struct Attention {
-  const FastBlock &b;
+  const Call &b;
   const CudaVisible &seen;
   const Values &q, &k, &qkv;
 };
@@ -132,7 +135,7 @@ void attend(const Attention &t, size_t n, size_t head, float *mix) {
 /* ---- a block ---- */
 
 /* Up to the convolution, which it returns. */
-Values begin_half(const FastBlock &b, FastStream &stream, int half) {
+Values begin_half(const Call &b, FastStream &stream, int half) {
   const int product = half % 2 ? FAST_MLP_KERNEL : FAST_ATTN_KERNEL;
   std::vector<Values> v = stream.vectors(product);
   Values x = norm(b, b.h[half], v[0]);
@@ -145,10 +148,10 @@ Values begin_half(const FastBlock &b, FastStream &stream, int half) {
   return x;
 }
 
-void attention_half(const FastBlock &b, FastStream &stream, int l) {
+void attention_half(const Call &b, FastStream &stream, int l) {
   const FastLayer &w = b.layer[l];
   const Values halves = stream.multiply(FAST_QKV, begin_half(b, stream, 2 * l)),
-               qkv = sum_of_parts(halves, FAST_QKV_ROWS);
+               qkv = sum_of_parts(halves, FAST_QKV_HALVES);
   to_device(b.qkv[l], halves);
   put(b, b.q_proj_out[l], qkv, 0, FAST_QUERY_ROWS);
   put(b, b.k_proj_out[l], qkv, FAST_QUERY_ROWS, FAST_KV_ROWS);
@@ -156,9 +159,9 @@ void attention_half(const FastBlock &b, FastStream &stream, int l) {
   const Values q = heads(b, w, qkv, 0, FAST_HEADS, w.q_norm), k = heads(b, w, qkv, FAST_QUERY_ROWS, KV, w.k_norm);
   put(b, b.q_out[l], q);
   put(b, b.k_out[l], k);
-  Values mix(R * FAST_QUERY_ROWS);
+  Values mix(b.all * FAST_QUERY_ROWS);
   const Attention t = {b, at<CudaVisible>(b.visible)[l], q, k, qkv};
-  for (size_t n = 0; n < R; n++)
+  for (size_t n = 0; n < b.all; n++)
     for (size_t head = 0; head < FAST_HEADS; head++) attend(t, n, head, &mix[(n * FAST_HEADS + head) * HD]);
   to_device(b.mix[l], mix);
   const Values o = stream.multiply(FAST_O, mix);
@@ -166,10 +169,10 @@ void attention_half(const FastBlock &b, FastStream &stream, int l) {
   add_half(b, 2 * l, o);
 }
 
-void mlp_half(const FastBlock &b, FastStream &stream, int l) {
+void mlp_half(const Call &b, FastStream &stream, int l) {
   const Values both = stream.multiply(FAST_GATE_UP, begin_half(b, stream, 2 * l + 1));
-  Values gate(R * I), up(R * I), act(R * I);
-  for (size_t n = 0; n < R; n++)
+  Values gate(b.all * I), up(b.all * I), act(b.all * I);
+  for (size_t n = 0; n < b.all; n++)
     for (size_t i = 0; i < I; i++) { /* 16 rows of gate and the same of up in turn */
       const float *pair = &both[n * 2 * I + i / FAST_TILE * 2 * FAST_TILE + i % FAST_TILE];
       gate[n * I + i] = pair[0], up[n * I + i] = pair[FAST_TILE];
@@ -178,14 +181,14 @@ void mlp_half(const FastBlock &b, FastStream &stream, int l) {
   put(b, b.gate_out[l], gate);
   put(b, b.up_out[l], up);
   to_device(b.act[l], act);
-  const Values quarters = stream.multiply(FAST_DOWN, act), down = sum_of_parts(quarters, H);
+  const Values quarters = stream.multiply(FAST_DOWN, act), down = sum_of_parts(quarters, FAST_DOWN_QUARTERS);
   to_device(b.down, quarters);
   put(b, b.down_out[l], down);
   add_half(b, 2 * l + 1, down);
 }
 
 /* Selector and head; of a shortlist each block reads the start of its part. */
-void last(const FastBlock &b, FastStream &stream) {
+void last(const Call &b, FastStream &stream) {
   for (const int product : {FAST_SELECTOR, FAST_HEAD}) {
     const std::vector<Values> v = stream.vectors(product);
     const Values x = norm(b, b.h[2 * b.layers], v[0]);
@@ -194,17 +197,16 @@ void last(const FastBlock &b, FastStream &stream) {
     const size_t width = product == FAST_HEAD ? (size_t)b.head_rows : (size_t)FAST_RANK;
     const CudaAddress to = product == FAST_HEAD ? b.logits : b.hidden;
     for (size_t n = 1; n <= (size_t)b.n_draft; n++)
-      memcpy(at<float>(to) + (n - 1) * width, &y[n * (y.size() / R)], width * sizeof(float));
+      memcpy(at<float>(to) + (n - 1) * width, &y[n * (y.size() / b.all)], width * sizeof(float));
   }
 }
 
-} // namespace
-
-void emulated_fast_block(const void *arguments) {
-  FastBlock b;
-  memcpy(&b, arguments, sizeof b);
+void run_block(const void *arguments, int rows) {
+  Call b;
+  memcpy(static_cast<FastBlock *>(&b), arguments, sizeof(FastBlock));
+  b.all = (size_t)rows;
   if (*at<uint32_t>(b.barrier) != 0) abort();
-  FastStream stream(b);
+  FastStream stream(b, rows);
   int stamps = 0;
   const auto stamp = [&] {
     if (b.stamps != 0) at<uint64_t>(b.stamps)[stamps++] = emulated_clock();
@@ -220,3 +222,8 @@ void emulated_fast_block(const void *arguments) {
   stamp();
   *at<uint32_t>(b.barrier) = 1;
 }
+
+} // namespace
+
+void emulated_fast_block(const void *arguments) { run_block(arguments, FAST_ROWS); }
+void emulated_fast_block_tall(const void *arguments) { run_block(arguments, FAST_TALL_ROWS); }

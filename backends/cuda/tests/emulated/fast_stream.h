@@ -2,6 +2,7 @@
 #ifndef DFLASH_CUDA_EMULATED_FAST_STREAM_H
 #define DFLASH_CUDA_EMULATED_FAST_STREAM_H
 
+#include <cstddef>
 #include <vector>
 
 #include "../../kernels/fast/arguments.h"
@@ -9,15 +10,17 @@
 typedef std::vector<float> FastValues; /* [rows][width] */
 
 struct FastStream {
-  explicit FastStream(const FastBlock &block);
+  FastStream(const FastBlock &block, int rows); /* 8 or 16 */
   /* Those of the product that comes next. */
   std::vector<FastValues> vectors(int product) const;
-  /* x is [8][columns]; returns [parts of the columns][8][64 * units]. Products come in the stream's order. */
+  /* x is [rows][columns]; returns [parts of the columns][rows][64 * units]. Products come in the stream's order. */
   FastValues multiply(int product, const FastValues &x);
 
 private:
+  template <class Column> FastValues multiply_columns(int product, const FastValues &x);
   const FastBlock &b;
-  int count; /* of the products before */
+  const size_t height; /* rows */
+  int count;           /* of the products before */
   std::vector<const unsigned char *> blocks;
 };
 

@@ -15,6 +15,8 @@ CALL(fast_pack, FastPackArgs)
 
 #define ROW(name, Arguments) {"dflash_" #name, sizeof(Arguments), call_##name, false},
 /* The kernel of profile f16 takes the same; its activations are not rounded here. */
-#define BLOCK(name) {name, sizeof(FastBlock), emulated_fast_block, true},
-const EmulatedKernel emulated_kernels[] = {CUDA_KERNELS(ROW) ROW(fast_pack, FastPackArgs) BLOCK("dflash_block")
-                                               BLOCK("dflash_block_f16"){nullptr, 0, nullptr, false}};
+#define BLOCK(name, run) {name, sizeof(FastBlock), run, true},
+const EmulatedKernel emulated_kernels[] = {
+    CUDA_KERNELS(ROW) ROW(fast_pack, FastPackArgs) BLOCK("dflash_block", emulated_fast_block)
+        BLOCK("dflash_block_f16", emulated_fast_block)
+            BLOCK("dflash_block_f16_tall", emulated_fast_block_tall){nullptr, 0, nullptr, false}};
