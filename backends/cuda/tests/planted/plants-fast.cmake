@@ -1,6 +1,6 @@
 # Faults of the fast kernel, for a device alone; see plants.cmake. faults-fast.txt says where each is found.
-plant(fast-meet "fast.cu" fast/rows.cuh [[while (seen < c.syncs * CTAS);]] [[while (seen < (c.syncs - 1) * CTAS);]])
-plant(fast-barrier "fast.cu" fast/rows.cuh
+plant(fast-meet "fast.cu" fast/meet.cuh [[while (seen < c.syncs * CTAS);]] [[while (c.syncs != 3 && seen < c.syncs * CTAS);]])
+plant(fast-barrier "fast.cu" fast/meet.cuh
 [=[__fsqrt_rn(sum / H + b.eps));
   }
   sync_consumers();]=]
