@@ -26,7 +26,8 @@ __device__ __forceinline__ void delay() {
 #endif
 }
 
-/* Late before it, a warp still reads what others would overwrite; late behind it, it has yet to write what they read. */
+/* Late before it, a warp still reads what others would overwrite; late behind it, it has yet to write what they read.
+ */
 __device__ __forceinline__ void sync_block() {
   delay();
   __syncthreads();
