@@ -1,16 +1,9 @@
 #include "device.h"
 
 #include <stdio.h>
-#include <time.h>
 
 #include "base/error.h"
 #include "devices.h"
-
-uint64_t cuda_now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 DflashStatus cuda_check(CudaDevice *device, CUresult result, const char *what, DflashError *error) {
   if (result == CUDA_SUCCESS) return DFLASH_OK;

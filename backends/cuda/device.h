@@ -75,6 +75,4 @@ DflashStatus cuda_launch(CudaDevice *device, int kernel, CudaGrid grid, const vo
 /* Waits until everything that was queued is done. */
 DflashStatus cuda_wait(CudaDevice *device, const char *what, DflashError *error);
 
-uint64_t cuda_now_ns(void); /* of the host */
-
 #endif

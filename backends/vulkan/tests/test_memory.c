@@ -196,12 +196,14 @@ static void test_memory_types(void **state) {
   static const int shared[] = {LOCAL | VISIBLE | COHERENT | CACHED};
   static const int phone[] = {LOCAL | VISIBLE | COHERENT, LOCAL | VISIBLE | CACHED};
   static const int blind[] = {LOCAL};
+  static const int late[] = {VISIBLE | COHERENT, LOCAL | VISIBLE | COHERENT, LOCAL};
   check_types(discrete, 6, 0x3f, 2, 4, 5, 1);
   check_types(discrete, 6, 0x1b, 1, 4, 4, 1); /* not all are allowed */
   check_types(discrete, 6, 0x3d, 2, 4, 5, 4);
   check_types(shared, 1, 1, 0, 0, 0, 0);
   check_types(phone, 2, 3, 0, 0, 1, 0);
   check_types(blind, 1, 1, 0, -1, -1, -1);
+  check_types(late, 3, 7, 2, 0, 0, 1);
   check_types(shared, 1, 0, -1, -1, -1, -1);
 }
 

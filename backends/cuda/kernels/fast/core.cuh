@@ -4,7 +4,7 @@
 
 #include "../device.cuh"
 #include "arguments.h"
-#ifdef WATCH
+#ifdef WATCH // to be defined by hand: a wait without end says where it is, and ends the kernel
 #include <cstdio>
 #endif
 
@@ -186,6 +186,20 @@ __device__ __forceinline__ float lds(uint32_t at) {
   asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(at));
   return v;
 }
+__device__ __forceinline__ float4 lds4(uint32_t at) {
+  float4 v;
+  asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "r"(at));
+  return v;
+}
+__device__ __forceinline__ float2 lds2(uint32_t at) {
+  float2 v;
+  asm volatile("ld.shared.v2.f32 {%0,%1}, [%2];" : "=f"(v.x), "=f"(v.y) : "r"(at));
+  return v;
+}
+__device__ __forceinline__ void st2(float *p, float2 v) { *reinterpret_cast<float2 *>(p) = v; }
+__device__ __forceinline__ float4 ld4(const float *p) { return __ldcg(reinterpret_cast<const float4 *>(p)); }
+__device__ __forceinline__ float2 mul2(float2 a, float2 b) { return make_float2(a.x * b.x, a.y * b.y); }
+__device__ __forceinline__ float2 scale2(float2 a, float f) { return make_float2(a.x * f, a.y * f); }
 // Eight nibbles plus 8: bits 4 i and 16 + 4 i are the pair of register i. Of bf16 they stand in the fraction of 128; of
 // f16 in that of 1024, as they are or 16 times as large.
 __device__ __forceinline__ void decode_q4(uint32_t w, uint32_t a[4]) {

@@ -43,7 +43,6 @@ __device__ __forceinline__ void meet(const Block &b, Cta &c) {
   meet_wait(b, c);
 }
 
-__device__ __forceinline__ float4 ld4(const float *p) { return __ldcg(reinterpret_cast<const float4 *>(p)); }
 // A value of the kernel projection, of its row i and row n of x: the sum of its halves.
 __device__ __forceinline__ float kernel_value(const Block &b, int i, int n) {
   return __ldcg(b.d + i * ROWS + n) + __ldcg(b.d + (KROWS + i) * ROWS + n);
@@ -53,17 +52,6 @@ __device__ __forceinline__ float qkv_value(const float *y) {
   static_assert(QKV_HALVES == 2, "");
   return __ldcg(y) + __ldcg(y + ROWS * QKV);
 }
-__device__ __forceinline__ float4 lds4(uint32_t at) {
-  float4 v;
-  asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "r"(at));
-  return v;
-}
-__device__ __forceinline__ float2 lds2(uint32_t at) {
-  float2 v;
-  asm volatile("ld.shared.v2.f32 {%0,%1}, [%2];" : "=f"(v.x), "=f"(v.y) : "r"(at));
-  return v;
-}
-__device__ __forceinline__ void st2(float *p, float2 v) { *reinterpret_cast<float2 *>(p) = v; }
 // 1 / rms of each row, from the CTAs' sums of squares, [rows][CTAS]. Warps of which none copies.
 __device__ __forceinline__ void inverse_rms(const Block &b, const Cta &c) {
   Shared &s = shared_of();

@@ -126,8 +126,6 @@ __device__ __forceinline__ void show(const Block &b, const Cta &c, const float2 
       if (task.at(i) < b.rows) st2(out + task.at(i) * H + task.col(), v[k * T::EACH + i]);
   }
 }
-__device__ __forceinline__ float2 mul2(float2 a, float2 b) { return make_float2(a.x * b.x, a.y * b.y); }
-__device__ __forceinline__ float2 scale2(float2 a, float f) { return make_float2(a.x * f, a.y * f); }
 } // namespace fast
 
 #endif

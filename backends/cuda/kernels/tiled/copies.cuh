@@ -34,9 +34,6 @@ struct TiledCopies {
   int64_t scales_step;
 };
 
-/* Thread i has piece i % (row's pieces) of a weight row's step. */
-template <class W> __device__ __forceinline__ int pieces_of_row() { return TILED_GROUPS * tiled_row_bytes(W::q4) / 16; }
-
 template <class W, int PARTS>
 __device__ __forceinline__ TiledCopies tiled_copies(const TiledArgs &a, const TiledRange &r) {
   const TiledMatrix &m = a.matrices[r.matrix];

@@ -106,11 +106,11 @@ plant(kv-head ATTEND "attend" attend.comp
   [[gl_WorkGroupID.x * rep + query % rep;]] [[query % rep * push.kv_heads + gl_WorkGroupID.x;]])
 plant(window-row ATTEND "attend" attend.comp [[: visible[1 + row];]] [[: visible[1];]])
 plant(rescale ATTEND "attend" attend.comp [[none ? 1.0 : exp_f32(largest - now);]] [[1.0;]])
-plant(units-window ATTEND_UNITS "attend_units EMULATED" attend_units.comp
+plant(units-window ATTEND_UNITS "attend_units EMULATED" attend_units_scores.glsl
   [[begin = begins[tile_query(b, r)],]] [[begin = begins[0],]])
-plant(units-rescale ATTEND_UNITS "attend_units EMULATED" attend_units.comp
+plant(units-rescale ATTEND_UNITS "attend_units EMULATED" attend_units_scores.glsl
   [[none ? 1.0 : weight_of(largest[b][r] - now[b][r]);]] [[1.0;]])
-plant(units-second ATTEND_UNITS "attend_units EMULATED" attend_units.comp
+plant(units-second ATTEND_UNITS "attend_units EMULATED" attend_units_load.glsl
   [[pack_pair(left * 2048.0)]] [[pack_pair(left * 0.0)]])
 plant(units-halves ATTEND_UNITS "attend_units EMULATED" attend_units.comp
   [[EACH(i, 4) mixed[b][d][i] += more[i];]] [[EACH(i, 2) mixed[b][d][i] += more[i];]])
